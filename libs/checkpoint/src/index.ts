@@ -1,0 +1,1 @@
+export type { Checkpoint, CheckpointStore, PartitionCheckpoint, SnapshotState } from './port.ts';

@@ -1,0 +1,40 @@
+export {
+  type ChangeId,
+  changeVersion,
+  type Delivery,
+  nextTransactionCounter,
+  type Operation,
+  ORDINAL_BITS,
+} from './change.ts';
+export { type Clock, systemClock } from './clock.ts';
+export {
+  causeText,
+  coreErrors,
+  type ErrorCatalogue,
+  type ErrorDetails,
+  type ErrorEntry,
+  errorCatalogue,
+  isMysyncError,
+  MysyncError,
+} from './errors.ts';
+export type { Finding } from './finding.ts';
+export {
+  type BinlogPosition,
+  binlogFileNumber,
+  compareBinlogPositions,
+  formatBinlogPosition,
+  parseBinlogPosition,
+  positionErrors,
+  type SourcePosition,
+} from './position.ts';
+export {
+  type Column,
+  type ColumnKind,
+  type ColumnValue,
+  formatTableRef,
+  type KeyRule,
+  type RowKey,
+  type TableRef,
+  type TableSchema,
+  tableRefKey,
+} from './table.ts';

@@ -1,0 +1,27 @@
+import { errorCatalogue } from '@mysync/core';
+
+/** Errors that every sink raises alike. Errors of one sink alone stand in its own catalogue. */
+export const sinkErrors = errorCatalogue({
+  SINK_UNREACHABLE: {
+    remedy: 'Check that the store runs and can be reached from here. The writer goes on trying; nothing is lost.',
+    retriable: true,
+  },
+  SINK_OVERLOADED: {
+    remedy: 'The store refuses work for now; the writer goes on trying with longer pauses.',
+    retriable: true,
+  },
+  SINK_DENIED: { remedy: 'Check the user, the password and the rights of the sink.', retriable: false },
+  SINK_WRONG_TYPE: {
+    remedy:
+      'Something else stands at the target key. Move it away or change the key template, then restart the writer.',
+    retriable: false,
+  },
+  SINK_VALUE_REFUSED: {
+    remedy: 'Mend the value, the mapping or the index, then restart the writer: it resumes at this change.',
+    retriable: false,
+  },
+  SINK_MARKER_INVALID: {
+    remedy: 'The applied marker is not one of MySync. Rebuild the sink, or restore the marker.',
+    retriable: false,
+  },
+});

@@ -1,0 +1,107 @@
+/**
+ * The source port: committed changes of the captured tables, in commit order, as encoded base messages.
+ *
+ * A source hands over whole transactions only: nothing of a transaction whose end is not known, nothing that was rolled back
+ * (also inside a logged group). What cannot be decoded exactly ends the stream with an error that names the table and position; nothing is skipped.
+ */
+import type { ChangeId, Finding, SourcePosition, TableRef } from '@mysync/core';
+
+/** One record for one partition: a row's change, with its delivery numbers still zero. */
+export interface SourceRow {
+  readonly kind: 'row';
+  /** A tombstone in the log: the key's row is gone. */
+  readonly deletes: boolean;
+  /** The record's key, `wire`'s canonical form. */
+  readonly key: Uint8Array;
+  /** The partition is `partitionHash % partitions` (unsigned). */
+  readonly partitionHash: number;
+  /** The encoded base message; owned by the receiver, which stamps its delivery in place. */
+  readonly payload: Uint8Array;
+  /** From 1 within the transaction, over captured rows in log order; 0 for snapshot rows. */
+  readonly ordinal: number;
+}
+
+export interface SourceTransaction {
+  readonly kind: 'begin';
+  /** Ordinal 0: names the transaction. */
+  readonly id: ChangeId;
+  /** Microseconds since 1970, as exact as the server tells. */
+  readonly commitTimeMicros: number;
+}
+
+/** A change of a whole table that the log shows as a statement: goes to every partition, in order with the rows. */
+export interface SourceTableChange {
+  readonly kind: 'truncate' | 'ddl' | 'sweep';
+  readonly table: TableRef;
+  readonly statement: string;
+  readonly ordinal: number;
+}
+
+export interface SourceCommit {
+  readonly kind: 'commit';
+  /** Where reading resumes once every message of the transaction is acked. */
+  readonly position: SourcePosition;
+  readonly ordinals: number;
+}
+
+/** Nothing for us, but the position moved (other tables, heartbeats of the server, rotation). */
+export interface SourceKeepalive {
+  readonly kind: 'keepalive';
+  readonly position: SourcePosition;
+  /** Time of the last event read, in microseconds; 0 when unknown. */
+  readonly timeMicros: number;
+}
+
+export type SourceItem = SourceTransaction | SourceRow | SourceTableChange | SourceCommit | SourceKeepalive;
+
+export interface SnapshotProgress {
+  readonly table: TableRef;
+  readonly rows: number;
+  /** The server's estimate; 0 when unknown. */
+  readonly estimatedRows: number;
+  readonly done: boolean;
+}
+
+export interface Snapshot {
+  /** The point in the log that the rows are of: reading the log goes on from here. */
+  readonly position: SourcePosition;
+  readonly serverUuid: string;
+  readonly tables: readonly TableRef[];
+  /**
+   * Rows (`row` items, ordinal 0) of all tables in bounded memory, a `sweep` item after each table. Pulling the next batch takes over the last.
+   */
+  readonly items: AsyncIterable<readonly SourceItem[]>;
+  close(): Promise<void>;
+}
+
+export interface ServerIdentity {
+  readonly uuid: string;
+  readonly flavor: 'mysql' | 'mariadb';
+  readonly version: string;
+}
+
+export interface BinlogSource {
+  /** Everything the doctor looks at; never throws for a finding (but for unreachable hosts and wrong credentials). */
+  check(): Promise<readonly Finding[]>;
+
+  /** Connects to the first host that answers. Throws the first finding of level error as a catalogue error. */
+  identify(): Promise<ServerIdentity>;
+
+  /** The newest position of the log, for `start: latest` and for the backlog. */
+  currentPosition(): Promise<SourcePosition>;
+
+  /** The position of the oldest event still there, for `start: earliest`. */
+  earliestPosition(): Promise<SourcePosition>;
+
+  /** Reads the captured tables consistently at one position. `onProgress` is called a few times a second. */
+  snapshot(options: { onProgress(progress: SnapshotProgress): void; signal: AbortSignal }): Promise<Snapshot>;
+
+  /**
+   * Follows the log from a transaction boundary. Pulling the next batch takes over the last; while nothing is pulled the
+   * socket is paused and memory stays bounded. Reconnects by itself after a lost connection (to the same server: another UUID is
+   * an error), resuming at the last transaction boundary handed over. Throws on anything that cannot be read exactly.
+   */
+  stream(options: { from: SourcePosition; signal: AbortSignal }): AsyncIterable<readonly SourceItem[]>;
+
+  close(): Promise<void>;
+}

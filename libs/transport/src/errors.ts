@@ -1,0 +1,47 @@
+import { errorCatalogue } from '@mysync/core';
+
+/** Errors that every adapter raises alike. Errors of one adapter alone stand in its own catalogue. */
+export const transportErrors = errorCatalogue({
+  TRANSPORT_TOPIC_WEAKER: {
+    remedy: 'Change the settings named, or accept them with transport.allowWeakerTopic: true.',
+    retriable: false,
+  },
+  TRANSPORT_PARTITIONS_DIFFER: {
+    remedy:
+      'Set transport.partitions to the number the topic has. To change the number, use a new topic and rebuild the sinks from it.',
+    retriable: false,
+  },
+  TRANSPORT_TOPIC_MISSING: {
+    remedy: 'Start the reader first: it makes the topic. Check the topic name for typing errors.',
+    retriable: true,
+  },
+  TRANSPORT_UNREACHABLE: {
+    remedy: 'Check that the servers named run and can be reached from here. MySync goes on trying.',
+    retriable: true,
+  },
+  TRANSPORT_DENIED: {
+    remedy: 'Check the user, the password and the rights (see the security page for the least set).',
+    retriable: false,
+  },
+  TRANSPORT_RENUMBER: {
+    remedy: 'Handled by the reader: it raises the producer epoch and sends again what was not acked.',
+    retriable: true,
+  },
+  TRANSPORT_FENCED: {
+    remedy: 'Another reader of the same source is active. Stop one of them; the newer one goes on.',
+    retriable: false,
+  },
+  TRANSPORT_RECORD_TOO_LARGE: {
+    remedy: 'Raise the largest record size of the transport (Kafka: max.message.bytes of the topic), then restart.',
+    retriable: false,
+  },
+  TRANSPORT_NOT_OWNER: {
+    remedy: 'Handled by the writer: the partition belongs to another member now.',
+    retriable: true,
+  },
+  TRANSPORT_OFFSET_OUT_OF_RANGE: {
+    remedy: 'The log no longer holds the offset asked for: see the runbook, "the log was truncated".',
+    retriable: false,
+  },
+  TRANSPORT_CLOSED: { remedy: 'None: the transport was closed on purpose.', retriable: false },
+});

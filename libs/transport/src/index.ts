@@ -1,0 +1,18 @@
+export { transportErrors } from './errors.ts';
+export type {
+  AssignedPartition,
+  Consumer,
+  ConsumerOptions,
+  Header,
+  IncomingRecord,
+  OffsetRange,
+  OutgoingRecord,
+  ProducerIdentity,
+  Publisher,
+  PublisherOptions,
+  ReadOptions,
+  RecordBatch,
+  TopicDescription,
+  TopicSpec,
+  Transport,
+} from './port.ts';

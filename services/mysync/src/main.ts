@@ -1,0 +1,3 @@
+process.exitCode ??= 0;
+
+export {};
