@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# A private MariaDB (the Debian release's own, 10.11 in bookworm), unpacked into a folder, not installed.
+# Row format, full row image, full row metadata, GTID. REPLICA_OF=port makes it a replica of that instance.
+# Options after -- go to mariadbd. One more verb: `mariadb.sh sql -- ARGS` runs the client as root.
+NAME=mariadb
+# shellcheck source=lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+PREFIX=$ROOT/prefix
+
+settings() { # the port is unique for each instance; the server id is what makes a replica differ from its primary
+  SERVER_ID=$PORT
+  SOCKET=$(socket_path)
+}
+
+install() {
+  unpack_debs "$PREFIX" "$(release)" mariadb-server-core mariadb-server mariadb-client-core mariadb-client
+}
+
+run() { # run PROGRAM ARGS: one of the unpacked programs
+  local program=$1
+  shift
+  PATH=$PREFIX/usr/sbin:$PREFIX/usr/bin:$PATH LD_LIBRARY_PATH=$PREFIX/usr/lib/$MULTIARCH "$program" --no-defaults "$@"
+}
+
+sql() { run mariadb -uroot -S "$SOCKET" --default-character-set=utf8mb4 "$@"; }
+ready() { run mariadb-admin -uroot -S "$SOCKET" --connect-timeout=5 ping >/dev/null 2>&1; }
+
+start() {
+  local base=(--basedir="$PREFIX/usr" --datadir="$RUN/data" --user="$(id -un)")
+  if [ ! -f "$RUN/initialized" ]; then
+    rm -rf "$RUN/data"
+    mkdir -p "$RUN/data"
+    run mariadb-install-db "${base[@]}" --auth-root-authentication-method=normal --skip-test-db >"$RUN/init.log" 2>&1 ||
+      { tail -n 20 "$RUN/init.log" >&2 && return 1; }
+    touch "$RUN/initialized"
+  fi
+  alive server || LD_LIBRARY_PATH=$PREFIX/usr/lib/$MULTIARCH spawn server "$PREFIX/usr/sbin/mariadbd" --no-defaults "${base[@]}" \
+    --plugin-dir="$PREFIX/usr/lib/mysql/plugin" --lc-messages-dir="$PREFIX/usr/share/mysql" \
+    --character-sets-dir="$PREFIX/usr/share/mysql/charsets" --port="$PORT" --bind-address=127.0.0.1 \
+    --socket="$SOCKET" --pid-file="$RUN/data/server.pid" --server-id="$SERVER_ID" --log-bin=binlog --log-slave-updates=ON \
+    --binlog-format=ROW --binlog-row-image=FULL --binlog-row-metadata=FULL --gtid-domain-id=0 --gtid-strict-mode=ON \
+    --innodb-flush-log-at-trx-commit=2 --sync-binlog=0 --innodb-buffer-pool-size=256M --max-allowed-packet=64M \
+    "${OPTIONS[@]}"
+  wait_for server 120 ready
+  # not in the binlog: so a replica has no transactions of its own, and a test's binlog begins empty
+  sql -e "SET sql_log_bin=0; CREATE USER IF NOT EXISTS mysync@'%' IDENTIFIED BY 'mysync';
+    GRANT ALL ON *.* TO mysync@'%' WITH GRANT OPTION"
+  [ -z "${REPLICA_OF:-}" ] || replicate
+}
+
+replicate() {
+  sql -e "STOP SLAVE; CHANGE MASTER TO master_host='127.0.0.1', master_port=$REPLICA_OF, master_user='mysync',
+    master_password='mysync', master_connect_retry=1, master_use_gtid=slave_pos; START SLAVE"
+  wait_for server 30 replicating
+}
+
+replicating() { [ "$(sql -E -e 'SHOW SLAVE STATUS' | grep -cE 'Slave_(IO|SQL)_Running: Yes')" = 2 ]; }
+
+vars() {
+  local version
+  version=$(sql -N -e 'SELECT VERSION()')
+  echo "MYSQL_HOST=127.0.0.1 MYSQL_PORT=$PORT MYSQL_USER=mysync MYSQL_PASSWORD=mysync MYSQL_SOCKET=$SOCKET" \
+    "MYSQL_FLAVOR=mariadb MYSQL_VERSION=${version%%-*}"
+}
+
+verb_sql() { sql "${OPTIONS[@]}"; }
+
+main "$@"
