@@ -1,1 +1,4 @@
-export {};
+export { LagTracker } from './lag.ts';
+export { createLogger, type LogFields, type Logger, type LogLevel, silentLogger } from './logger.ts';
+export { createMetrics, type Metrics } from './metrics.ts';
+export { type HealthReport, TelemetryServer, type TelemetryServerOptions, telemetryErrors } from './server.ts';
