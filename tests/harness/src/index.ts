@@ -1,1 +1,2 @@
-export {};
+export { randomName, type ServerName, type ServerOptions, sharedServer, startServer, TestServer } from './server.ts';
+export { until } from './wait.ts';
