@@ -35,6 +35,10 @@ export const transportErrors = errorCatalogue({
     remedy: 'Raise the largest record size of the transport (Kafka: max.message.bytes of the topic), then restart.',
     retriable: false,
   },
+  TRANSPORT_DISK_FULL: {
+    remedy: 'Free disk space where the log lives, or raise its size limit. Nothing was lost; it goes on by itself.',
+    retriable: true,
+  },
   TRANSPORT_NOT_OWNER: {
     remedy: 'Handled by the writer: the partition belongs to another member now.',
     retriable: true,

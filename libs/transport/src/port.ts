@@ -85,7 +85,10 @@ export interface Transport {
    */
   openPublisher(options: PublisherOptions): Promise<Publisher>;
 
-  /** Reads one partition without a group: from `from` (inclusive) to `until` (exclusive); ends there, or on abort. */
+  /**
+   * Reads one partition without a group: from `from` (inclusive) to `until` (exclusive); ends there, or on abort. Throws
+   * `TRANSPORT_OFFSET_OUT_OF_RANGE` when `from` lies before the earliest offset or beyond the end.
+   */
   read(options: ReadOptions): AsyncIterable<RecordBatch>;
 
   /** Joins a consumer group. Nothing is consumed before `run`. */
@@ -140,7 +143,9 @@ export interface Publisher {
 
   /**
    * Raises the producer epoch and restarts batch sequences at 0 in all partitions: nothing given to `publish` before can
-   * be stored behind what is published afterwards. Resolves with the new identity when the epoch is valid.
+   * be stored behind what is published afterwards. Resolves with the new identity when the epoch is valid. Open calls
+   * settle: with their offset, or with `TRANSPORT_RENUMBER`. Rejects with `TRANSPORT_FENCED` when a successor is active: a
+   * predecessor that wakes up must not shut out its successor.
    */
   renumber(): Promise<ProducerIdentity>;
 
