@@ -21,7 +21,7 @@ install() {
   local java what modules=$HOME_FOLDER/modules/transport-netty4 plugin=$HOME_FOLDER/plugins/greeting
   java=$(find_java $JAVA_RELEASE javac)
   # built anew when our sources change
-  what=$(cat "$SOURCES"/*.java "$SOURCES/v${ES_VERSION%%.*}"/*.java "${BASH_SOURCE[0]}" | sha256sum)
+  what=$(cat "$SOURCES"/*.java "$SOURCES/v${ES_VERSION%%.*}"/*.java | sha256sum)
   ! installed "$HOME_FOLDER" "$what" || return 0
   maven_jars "$LIB" "org.elasticsearch:elasticsearch:$ES_VERSION" "org.elasticsearch.plugin:transport-netty4:$ES_VERSION"
   # the transport is a module, with a class loader of its own: its jars move out of the common class path

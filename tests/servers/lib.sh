@@ -244,6 +244,7 @@ apt() {
   "$program" -qq -o Dir::State="$folder/state" -o Dir::State::status="$folder/status" -o Dir::Cache="$folder/cache" \
     -o Dir::Etc::sourcelist="$folder/sources.list" -o Dir::Etc::sourceparts="$folder/empty" \
     -o Dir::Etc::preferences="$folder/empty/none" -o Dir::Etc::preferencesparts="$folder/empty" \
+    -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= -o Acquire::GzipIndexes=true \
     -o APT::Sandbox::User= -o Acquire::Languages=none -o Acquire::Retries=3 "$@"
 }
 
@@ -276,6 +277,8 @@ unpack_debs() {
     }
     for deb in *.deb; do dpkg -x "$deb" "$prefix"; done
     rm -r "$prefix/debs"
+    # one folder of libraries, as on an installed system, where /lib leads to /usr/lib
+    if [ -d "$prefix/lib" ]; then cp -al "$prefix/lib/." "$prefix/usr/lib/"; rm -r "${prefix:?}/lib"; fi
     # links that lead from one folder at the top to another are absolute: they must lead into the prefix
     find "$prefix" -type l -lname '/*' | while read -r link; do
       [ ! -e "$prefix$(readlink "$link")" ] || ln -sfnr "$prefix$(readlink "$link")" "$link"
@@ -322,8 +325,8 @@ maven_jars() {
   } >"$folder/pom.xml"
   ( # Maven's local repository does not bear two Mavens at once
     flock 7
-    nice mvn -B -q -l "$folder/mvn.log" -f "$folder/pom.xml" dependency:copy-dependencies -DincludeScope=runtime \
-      -DoutputDirectory="$folder" >/dev/null
+    nice mvn -B -q -f "$folder/pom.xml" dependency:copy-dependencies -DincludeScope=runtime \
+      -DoutputDirectory="$folder" >"$folder/mvn.log" 2>&1
   ) 7>"$SHARED/maven.lock" || { tail -n 20 "$folder/mvn.log" >&2; die "Maven could not get $*"; }
   echo "$*" >"$folder/.done"
 }
