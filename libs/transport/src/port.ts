@@ -206,10 +206,10 @@ export interface AssignedPartition {
   /** Aborted when the partition must be given up (rebalance, stop, lost membership). */
   readonly revoked: AbortSignal;
   /**
-   * Batches from `from` on. Ends when revoked. Asking for the next batch means that the last one was taken over by the caller.
+   * Batches from `from` on. Ends when revoked or when `signal` aborts, without an error. Asking for the next batch means that the last one was taken over by the caller.
    * Throws `TRANSPORT_OFFSET_OUT_OF_RANGE` when `from` lies before the earliest offset or beyond the end.
    */
-  batches(from: number): AsyncIterable<RecordBatch>;
+  batches(from: number, signal?: AbortSignal): AsyncIterable<RecordBatch>;
   /**
    * Commits the next offset to read. Rejects with `TRANSPORT_NOT_OWNER` when the partition was given to another
    * member meanwhile: the commit had no effect.

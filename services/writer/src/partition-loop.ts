@@ -1,0 +1,332 @@
+import { randomUUID } from 'node:crypto';
+import { type ChangeId, type Clock, causeText, isMysyncError } from '@mysync/core';
+import { type GuardVerdict, retryForever, SequenceGuard } from '@mysync/flow';
+import type { Sink, SinkChange, StreamRef } from '@mysync/sink';
+import { LagTracker, type Logger, type Metrics } from '@mysync/telemetry';
+import type { AssignedPartition, RecordBatch } from '@mysync/transport';
+import { MessageDecoder } from '@mysync/wire';
+import { Committer } from './committer.ts';
+import { writerErrors } from './errors.ts';
+import { type AppliedMarker, formatMarker, parseMarker } from './marker.ts';
+import { type ApplyUnit, type Progress, UnitBuilder } from './unit-builder.ts';
+
+export interface PartitionLoopOptions {
+  readonly assigned: AssignedPartition;
+  readonly source: string;
+  readonly sinkName: string;
+  readonly sink: Sink;
+  readonly maxChanges: number;
+  readonly commitIntervalMs: number;
+  /** How long after the revocation an apply in flight is left alone before it is abandoned. */
+  readonly handoverMs: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+/** What `mysync status` shows of a partition. */
+export interface PartitionStatus {
+  readonly partition: number;
+  readonly state: 'starting' | 'running' | 'retrying' | 'halted' | 'ended';
+  readonly nextOffset: number;
+  readonly endOffset: number;
+  readonly lagSeconds: number;
+  readonly detail: string;
+}
+
+const NO_CHANGE: ChangeId = { file: '', offset: 0, gtid: '', ordinal: 0 };
+/** A batch that holds nothing for the sink (heartbeats) moves the marker at most this often. */
+const IDLE_MARKER_MS = 5_000;
+
+/**
+ * One assigned partition of one sink: batch → guard → map → collapse → apply → commit.
+ *
+ * 1. Strict order: one apply at a time; the next unit is built meanwhile, never sent.
+ * 2. The marker in the sink says where to resume, even below the committed offset; it moves with the apply, never before.
+ * 3. On start the loop puts its own name into the marker, which refuses every later apply of a predecessor.
+ * 4. Transient failures are retried for ever; a change that can never succeed halts this partition loudly, others go on.
+ * 5. Offsets are committed behind the applies. When the partition is revoked, the apply in flight is finished first.
+ *
+ * Spec: docs/spec/writer.md.
+ */
+export class PartitionLoop {
+  readonly #options: PartitionLoopOptions;
+  readonly #stream: StreamRef;
+  readonly #logger: Logger;
+  readonly #labels: { sink: string; source: string; partition: string };
+  readonly #committer: Committer;
+  readonly #lag: LagTracker;
+  readonly #owner = randomUUID();
+  readonly #decoder = new MessageDecoder();
+  #markerText: string | null = null;
+  #state: PartitionStatus['state'] = 'starting';
+  #detail = '';
+  #nextOffset = 0;
+  #endOffset = 0;
+  readonly #abandon = new AbortController();
+  /** Ends the reading of batches, so that a failure or a doubt is met at once and not at the next batch. */
+  #interrupt = new AbortController();
+  #markerMovedAt = 0;
+  #gapSince: number | null = null;
+
+  constructor(options: PartitionLoopOptions) {
+    this.#options = options;
+    const { assigned, sinkName, source } = options;
+    this.#stream = { topic: assigned.topic.name, partition: assigned.partition };
+    this.#labels = { sink: sinkName, source, partition: String(assigned.partition) };
+    this.#logger = options.logger.child({ component: 'writer', ...this.#labels });
+    this.#committer = new Committer({ assigned, intervalMs: options.commitIntervalMs, clock: options.clock });
+    this.#lag = new LagTracker({ clock: options.clock });
+  }
+
+  /** Resolves when the partition was revoked and the apply in flight is finished. */
+  async run(): Promise<void> {
+    const { revoked } = this.#options.assigned;
+    let deadline: NodeJS.Timeout | undefined;
+    const onRevoked = (): void => {
+      deadline = setTimeout(() => this.#abandon.abort(revoked.reason), this.#options.handoverMs);
+    };
+    if (revoked.aborted) onRevoked();
+    else revoked.addEventListener('abort', onRevoked, { once: true });
+    try {
+      while (!revoked.aborted && !this.#committer.lost) await this.#resume(revoked);
+    } catch (error) {
+      if (!revoked.aborted) await this.#halt(error, revoked);
+    } finally {
+      clearTimeout(deadline);
+      revoked.removeEventListener('abort', onRevoked);
+      await this.#committer.finish();
+      this.#state = 'ended';
+      this.#options.metrics.writer.halted.set(this.#labels, 0);
+    }
+  }
+
+  status(): PartitionStatus {
+    return {
+      partition: this.#stream.partition,
+      state: this.#state,
+      nextOffset: this.#nextOffset,
+      endOffset: this.#endOffset,
+      lagSeconds: this.#lag.current(),
+      detail: this.#detail,
+    };
+  }
+
+  /** Sets the gauges that are computed on demand. */
+  refresh(): void {
+    const { writer } = this.#options.metrics;
+    writer.lag.set(this.#labels, this.#lag.peak());
+    writer.backlog.set(this.#labels, Math.max(0, this.#endOffset - this.#nextOffset));
+    const gap = this.#gapSince === null ? 0 : (this.#options.clock.monotonic() - this.#gapSince) / 1000;
+    writer.gapSeconds.set(this.#labels, gap);
+  }
+
+  /** The sink may have lost what it confirmed: the marker is read again before the next apply. */
+  doubt(): void {
+    this.#interrupt.abort();
+  }
+
+  /** Reads the marker and follows the log from there until revoked, or until the marker was moved by someone else. */
+  async #resume(revoked: AbortSignal): Promise<void> {
+    const interrupt = new AbortController();
+    this.#interrupt = interrupt;
+    const marker = await this.#takeOver(revoked);
+    this.#nextOffset = marker.nextOffset;
+    const guard = new SequenceGuard(marker.guard);
+    const builder = new UnitBuilder({
+      guard,
+      decoder: this.#decoder,
+      maxChanges: this.#options.maxChanges,
+      accepts: (table) => this.#options.sink.accepts(table),
+      onVerdict: (verdict, offset) => this.#onVerdict(verdict, offset),
+      version: BigInt(marker.version),
+      change: marker.change,
+    });
+    this.#state = 'running';
+    this.#detail = '';
+    let applying: Promise<boolean> = Promise.resolve(true);
+    try {
+      for await (const batch of this.#options.assigned.batches(marker.nextOffset, interrupt.signal)) {
+        this.#onBatch(batch);
+        for (const unit of builder.units(batch)) {
+          if (!(await applying) || interrupt.signal.aborted) return;
+          applying = this.#apply(unit, revoked);
+          applying.then(
+            (moved) => moved || interrupt.abort(),
+            () => interrupt.abort(),
+          );
+        }
+        if (this.#committer.lost) return;
+      }
+    } finally {
+      await applying;
+    }
+  }
+
+  /** The marker to resume from, with this loop's name put into it. */
+  async #takeOver(revoked: AbortSignal): Promise<AppliedMarker> {
+    const { assigned, sink } = this.#options;
+    for (;;) {
+      const text = await this.#retrying(() => sink.readMarker(this.#stream), revoked);
+      const stored = text === null ? null : parseMarker(text, this.#where());
+      this.#check(stored);
+      const marker: AppliedMarker = {
+        topicId: assigned.topic.id,
+        partitions: assigned.topic.partitions,
+        owner: this.#owner,
+        nextOffset: stored?.nextOffset ?? assigned.range.earliest,
+        guard: stored?.guard ?? SequenceGuard.initial(assigned.range.earliest).state(),
+        version: stored?.version ?? '0',
+        change: stored?.change ?? NO_CHANGE,
+      };
+      this.#markerText = text;
+      if (await this.#moveMarker([], formatMarker(marker), revoked)) return marker;
+    }
+  }
+
+  #check(stored: AppliedMarker | null): void {
+    const { assigned } = this.#options;
+    const where = this.#where();
+    if (stored === null) {
+      if (assigned.committed === null) return;
+      const message = `no applied marker, but offset ${assigned.committed} is committed`;
+      throw writerErrors.WRITER_SINK_LOST({ message, where });
+    }
+    if (stored.topicId !== assigned.topic.id || stored.partitions !== assigned.topic.partitions) {
+      const message = `the sink was filled from topic id ${stored.topicId} with ${stored.partitions} partitions; now it is ${assigned.topic.id} with ${assigned.topic.partitions}`;
+      throw writerErrors.WRITER_TOPIC_CHANGED({ message, where });
+    }
+    const { earliest, end } = assigned.range;
+    if (stored.nextOffset < earliest || stored.nextOffset > end) {
+      const message = `the sink needs offset ${stored.nextOffset}, the log holds ${earliest} to ${end}`;
+      throw writerErrors.WRITER_LOG_TRUNCATED({ message, where });
+    }
+  }
+
+  /** False when another writer moved the marker: the caller resumes from it. */
+  async #apply(unit: ApplyUnit, revoked: AbortSignal): Promise<boolean> {
+    const { sink, metrics, clock } = this.#options;
+    for (const schema of unit.newSchemas) await this.#retrying(() => sink.prepare(schema), revoked);
+    const idle = unit.changes.length === 0;
+    if (!idle || clock.monotonic() - this.#markerMovedAt >= IDLE_MARKER_MS) {
+      const text = unit.progress === null ? this.#markerText : this.#textOf(unit.progress);
+      const start = clock.monotonic();
+      if (!(await this.#moveMarker(unit.changes, text ?? '', revoked))) return false;
+      this.#markerMovedAt = clock.monotonic();
+      metrics.writer.applySeconds.observe(
+        { sink: this.#labels.sink, source: this.#labels.source },
+        (this.#markerMovedAt - start) / 1000,
+      );
+      if (unit.progress !== null) this.#committer.applied(unit.progress.nextOffset);
+    }
+    metrics.writer.applied.inc(this.#labels, unit.messages);
+    if (unit.progress !== null) this.#onApplied(unit.progress.nextOffset, unit.commitTimeMicros);
+    return true;
+  }
+
+  async #moveMarker(changes: readonly SinkChange[], next: string, revoked: AbortSignal): Promise<boolean> {
+    const { sink, metrics } = this.#options;
+    const batch = { stream: this.#stream, changes, marker: { expected: this.#markerText, next } };
+    const outcome = await this.#retrying(() => sink.apply(batch, this.#abandon.signal), revoked);
+    switch (outcome.status) {
+      case 'applied':
+        this.#markerText = next;
+        metrics.writer.stale.inc(this.#labels, outcome.stale);
+        return true;
+      case 'marker-moved':
+        this.#logger.warn({}, 'another writer moved the applied marker: reading it again');
+        return false;
+      case 'refused': {
+        const refusal = outcome.refusals[0];
+        const change = refusal === undefined ? undefined : changes[refusal.index];
+        throw this.#refused(change, refusal?.error, outcome.refusals.length);
+      }
+    }
+  }
+
+  #textOf(progress: Progress): string {
+    const { topic } = this.#options.assigned;
+    return formatMarker({
+      topicId: topic.id,
+      partitions: topic.partitions,
+      owner: this.#owner,
+      nextOffset: progress.nextOffset,
+      guard: progress.guard,
+      version: progress.version.toString(),
+      change: progress.change,
+    });
+  }
+
+  async #retrying<T>(call: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    const { clock, metrics } = this.#options;
+    const result = await retryForever(call, {
+      signal,
+      clock,
+      isRetriable: (error) => isMysyncError(error) && error.retriable,
+      onRetry: ({ error, attempt, delayMs }) => {
+        const code = isMysyncError(error) ? error.code : 'INTERNAL';
+        metrics.writer.retries.inc({ ...this.#labels, code });
+        this.#state = 'retrying';
+        this.#detail = causeText(error);
+        if (attempt === 1 || attempt % 20 === 0) {
+          this.#logger.warn({ attempt, delayMs, error: causeText(error) }, 'the sink failed, trying again');
+        }
+      },
+    });
+    if (this.#state === 'retrying') {
+      this.#state = 'running';
+      this.#detail = '';
+      this.#logger.info({}, 'the sink takes changes again');
+    }
+    return result;
+  }
+
+  #onBatch(batch: RecordBatch): void {
+    this.#endOffset = Math.max(batch.endOffset, batch.nextOffset);
+  }
+
+  #onVerdict(verdict: GuardVerdict, offset: number): void {
+    this.#options.metrics.writer.verdicts.inc({ ...this.#labels, verdict });
+    if (verdict === 'accept') {
+      this.#gapSince = null;
+    } else if (verdict === 'early' && this.#gapSince === null) {
+      this.#gapSince = this.#options.clock.monotonic();
+      this.#logger.warn({ offset }, 'a gap in the sequence: waiting for the next generation');
+    }
+  }
+
+  #onApplied(nextOffset: number, commitTimeMicros: number): void {
+    this.#nextOffset = nextOffset;
+    this.#lag.outstanding(nextOffset >= this.#endOffset || commitTimeMicros === 0 ? null : commitTimeMicros);
+  }
+
+  #refused(change: SinkChange | undefined, cause: unknown, count: number): Error {
+    const where: Record<string, string | number> = { ...this.#where() };
+    if (change !== undefined) {
+      where['offset'] = change.offset;
+      where['table'] =
+        change.kind === 'clear'
+          ? `${change.table.database}.${change.table.table}`
+          : `${change.schema.database}.${change.schema.table}`;
+      if (change.kind !== 'clear') where['key'] = change.key.values.map(String).join(',');
+    }
+    const message = `the sink refused ${count === 1 ? 'a change' : `${count} changes`} for good`;
+    const remedy = isMysyncError(cause) ? cause.remedy : undefined;
+    return writerErrors.WRITER_CHANGE_REFUSED({ message, where, cause, ...(remedy === undefined ? {} : { remedy }) });
+  }
+
+  #where(): Readonly<Record<string, string | number>> {
+    return { sink: this.#labels.sink, topic: this.#stream.topic, partition: this.#stream.partition };
+  }
+
+  /** Stops this partition until it is revoked (restart, rebalance), saying why. */
+  async #halt(error: unknown, revoked: AbortSignal): Promise<void> {
+    this.#state = 'halted';
+    this.#detail = isMysyncError(error) ? error.toString() : causeText(error);
+    this.#options.metrics.writer.halted.set(this.#labels, 1);
+    this.#logger.error(isMysyncError(error) ? { error: error.toJSON() } : { error: causeText(error) }, 'partition halted');
+    if (!revoked.aborted) {
+      await new Promise<void>((resolve) => revoked.addEventListener('abort', () => resolve(), { once: true }));
+    }
+  }
+}

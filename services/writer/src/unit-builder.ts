@@ -1,0 +1,176 @@
+import { type ChangeId, type ColumnValue, coreErrors, type RowKey, type TableRef, type TableSchema } from '@mysync/core';
+import type { GuardState, GuardVerdict, SequenceGuard } from '@mysync/flow';
+import type { DeleteChange, PutChange, SinkChange } from '@mysync/sink';
+import type { IncomingRecord, RecordBatch } from '@mysync/transport';
+import { type BaseMessage, decodeKey, keyKind, type MessageDecoder, payloadOf, readNumbers } from '@mysync/wire';
+import { CollapsingBatch } from './collapse.ts';
+
+/** Where the loop stands once a unit is applied. */
+export interface Progress {
+  readonly nextOffset: number;
+  readonly guard: GuardState;
+  readonly version: bigint;
+  readonly change: ChangeId;
+}
+
+/** A batch for the sink. */
+export interface ApplyUnit {
+  readonly changes: readonly SinkChange[];
+  /** null: the marker stays where it is, since the guard has already seen a record that is not in this unit. */
+  readonly progress: Progress | null;
+  /** Messages accepted by the guard, before collapsing. */
+  readonly messages: number;
+  /** Source commit time of the newest message in it; 0 when it holds none. */
+  readonly commitTimeMicros: number;
+  /** Schemas met for the first time: the sink prepares for them before the apply. */
+  readonly newSchemas: readonly TableSchema[];
+}
+
+export interface UnitBuilderOptions {
+  readonly guard: SequenceGuard;
+  readonly decoder: MessageDecoder;
+  readonly maxChanges: number;
+  readonly accepts: (table: TableRef) => boolean;
+  readonly onVerdict: (verdict: GuardVerdict, offset: number) => void;
+  readonly version: bigint;
+  readonly change: ChangeId;
+}
+
+/**
+ * Turns batches of the log into units for the sink: guard, decode, collapse. No I/O.
+ *
+ * 1. Units follow log order; a unit's progress covers every record before its `nextOffset`, accepted or not.
+ * 2. A clear (truncate, drop, sweep) is a unit of its own, applied after all that came before it.
+ * 3. Units are built lazily, so that the next is built while the last is applied.
+ */
+export class UnitBuilder {
+  readonly #options: UnitBuilderOptions;
+  readonly #collapsing = new CollapsingBatch();
+  readonly #plans = new Map<TableSchema, SchemaPlan>();
+  readonly #numbers = { epoch: 0, generation: 0, base: 0, sequence: 0 };
+  #newSchemas: TableSchema[] = [];
+  #messages = 0;
+  #commitTimeMicros = 0;
+  #version: bigint;
+  #change: ChangeId;
+
+  constructor(options: UnitBuilderOptions) {
+    this.#options = options;
+    this.#version = options.version;
+    this.#change = options.change;
+  }
+
+  *units(batch: RecordBatch): Generator<ApplyUnit> {
+    for (const record of batch.records) {
+      const message = this.#accept(record);
+      if (message === null) continue;
+      this.#note(message);
+      if (message.operation === 'truncate' || message.operation === 'sweep') {
+        if (this.#collapsing.size > 0) yield this.#unit(null);
+        const table = message.table;
+        if (table !== null && this.#options.accepts(table)) {
+          const clear = { kind: 'clear', table, version: message.delivery.version, offset: record.offset } as const;
+          yield this.#unit(record.offset + 1, [clear]);
+        }
+        continue;
+      }
+      const change = this.#changeOf(message, record);
+      if (change === null) continue;
+      const key = latin1(record.key);
+      if (!this.#collapsing.add(key, change)) {
+        yield this.#unit(null);
+        this.#collapsing.add(key, change);
+      }
+      if (this.#collapsing.size >= this.#options.maxChanges) yield this.#unit(record.offset + 1);
+    }
+    yield this.#unit(batch.nextOffset);
+  }
+
+  /** The decoded message, or null when the guard drops the record. */
+  #accept(record: IncomingRecord): BaseMessage | null {
+    const { guard, onVerdict, decoder } = this.#options;
+    if (keyKind(record.key) === 'fence') {
+      guard.skip(record.offset);
+      return null;
+    }
+    const payload = payloadOf(record);
+    const numbers = this.#numbers;
+    readNumbers(payload, numbers);
+    const verdict = guard.offer(record.offset, numbers.epoch, numbers.generation, numbers.base, numbers.sequence);
+    onVerdict(verdict, record.offset);
+    return verdict === 'accept' ? decoder.decode(payload) : null;
+  }
+
+  #note(message: BaseMessage): void {
+    this.#messages += 1;
+    this.#commitTimeMicros = message.source.commitTimeMicros;
+    if (message.delivery.version > this.#version) this.#version = message.delivery.version;
+    this.#change = message.source.change;
+  }
+
+  #changeOf(message: BaseMessage, record: IncomingRecord): PutChange | DeleteChange | null {
+    const { schema } = message;
+    if (schema === null) return null;
+    let plan = this.#plans.get(schema);
+    if (plan === undefined) {
+      plan = planOf(schema, this.#options.accepts(schema));
+      this.#plans.set(schema, plan);
+      if (plan.accepted) this.#newSchemas.push(schema);
+    }
+    if (!plan.accepted) return null;
+    const deletes = message.operation === 'delete';
+    const row = deletes ? message.before : message.after;
+    if (row === null) return null;
+    const { version } = message.delivery;
+    const key = schema.keyRule === 'row-hash' ? rowKeyOf(record) : keyFromRow(schema, plan, row);
+    return { kind: deletes ? 'delete' : 'put', schema, key, row, version, offset: record.offset };
+  }
+
+  #unit(nextOffset: number | null, changes: readonly SinkChange[] = this.#collapsing.take()): ApplyUnit {
+    const unit: ApplyUnit = {
+      changes,
+      progress:
+        nextOffset === null
+          ? null
+          : { nextOffset, guard: this.#options.guard.state(), version: this.#version, change: this.#change },
+      messages: this.#messages,
+      commitTimeMicros: this.#commitTimeMicros,
+      newSchemas: this.#newSchemas,
+    };
+    this.#newSchemas = [];
+    this.#messages = 0;
+    return unit;
+  }
+}
+
+interface SchemaPlan {
+  readonly accepted: boolean;
+  readonly keyNames: readonly string[];
+  readonly keyIndexes: readonly number[];
+}
+
+function planOf(schema: TableSchema, accepted: boolean): SchemaPlan {
+  const keys = schema.columns
+    .map((column, index) => ({ column, index }))
+    .filter(({ column }) => column.keyPosition > 0)
+    .sort((a, b) => a.column.keyPosition - b.column.keyPosition);
+  return { accepted, keyNames: keys.map((key) => key.column.name), keyIndexes: keys.map((key) => key.index) };
+}
+
+/** The same as decoding the record's key, but cheaper: an image always holds the key's columns. */
+function keyFromRow(schema: TableSchema, plan: SchemaPlan, row: readonly ColumnValue[]): RowKey {
+  const values = plan.keyIndexes.map((index) => row[index]);
+  return { database: schema.database, table: schema.table, columns: plan.keyNames, values };
+}
+
+function rowKeyOf(record: IncomingRecord): RowKey {
+  const key = decodeKey(record.key);
+  if (key.kind !== 'row') {
+    throw coreErrors.INTERNAL({ message: `a row's message has a key of kind ${key.kind}`, where: { offset: record.offset } });
+  }
+  return key;
+}
+
+function latin1(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).latin1Slice();
+}

@@ -1,0 +1,93 @@
+import { type Clock, systemClock } from '@mysync/core';
+import type { Sink } from '@mysync/sink';
+import type { HealthReport, Logger, Metrics } from '@mysync/telemetry';
+import type { Consumer, Transport } from '@mysync/transport';
+import { PartitionLoop, type PartitionStatus } from './partition-loop.ts';
+
+export interface WriterOptions {
+  readonly source: string;
+  readonly topic: string;
+  /** The consumer group: one per sink and source. */
+  readonly group: string;
+  readonly sinkName: string;
+  readonly sink: Sink;
+  readonly transport: Transport;
+  /** Most changes in one apply. */
+  readonly maxBatchChanges: number;
+  readonly maxBatchBytes: number;
+  readonly commitIntervalMs: number;
+  /** How long a revoked partition may still finish its apply. */
+  readonly handoverMs: number;
+  readonly clock?: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+export interface WriterStatus {
+  readonly sink: string;
+  readonly source: string;
+  readonly partitions: readonly PartitionStatus[];
+}
+
+/** Applies one source's topic to one sink: a partition loop for each partition that the group assigns to this process. */
+export class Writer {
+  readonly #options: WriterOptions;
+  readonly #loops = new Map<number, PartitionLoop>();
+  #running = false;
+
+  constructor(options: WriterOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves after an orderly stop: applies in flight finished, offsets committed. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { transport, topic, group, maxBatchBytes, sink, handoverMs } = this.#options;
+    sink.onDoubt(() => {
+      for (const loop of this.#loops.values()) loop.doubt();
+    });
+    const consumer: Consumer = await transport.openConsumer({ topic, group, maxBatchBytes, handoverMs });
+    this.#running = true;
+    try {
+      await consumer.run((assigned) => {
+        const { source, sinkName, maxBatchChanges, commitIntervalMs, handoverMs, clock, logger, metrics } = this.#options;
+        const loop = new PartitionLoop({
+          assigned,
+          source,
+          sinkName,
+          sink,
+          maxChanges: maxBatchChanges,
+          commitIntervalMs,
+          handoverMs: handoverMs * 0.8,
+          clock: clock ?? systemClock,
+          logger,
+          metrics,
+        });
+        this.#loops.set(assigned.partition, loop);
+        return loop.run().finally(() => {
+          if (this.#loops.get(assigned.partition) === loop) this.#loops.delete(assigned.partition);
+        });
+      }, signal);
+    } finally {
+      this.#running = false;
+      await consumer.close();
+    }
+  }
+
+  status(): WriterStatus {
+    const partitions = [...this.#loops.values()].map((loop) => loop.status()).sort((a, b) => a.partition - b.partition);
+    return { sink: this.#options.sinkName, source: this.#options.source, partitions };
+  }
+
+  refresh(): void {
+    const { metrics, sinkName, source } = this.#options;
+    metrics.writer.assigned.set({ sink: sinkName, source }, this.#loops.size);
+    for (const loop of this.#loops.values()) loop.refresh();
+  }
+
+  health(): HealthReport {
+    const halted = this.status().partitions.filter((partition) => partition.state === 'halted');
+    const name = `writer ${this.#options.sinkName} of ${this.#options.source}`;
+    const detail = halted.map((partition) => `partition ${partition.partition}: ${partition.detail}`).join('; ');
+    return { name, alive: true, ready: this.#running && halted.length === 0, detail };
+  }
+}
