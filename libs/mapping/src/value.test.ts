@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { column } from './schema.fixture.ts';
+import { jsonValue, numberText, valueText } from './value.ts';
+
+test('texts of values', () => {
+  assert.equal(valueText(18446744073709551615n, column('a', 'bigint unsigned', 'uint')), '18446744073709551615');
+  assert.equal(valueText(-128, column('a', 'tinyint', 'int')), '-128');
+  assert.equal(valueText('0000-00-00', column('a', 'date', 'text')), '0000-00-00');
+  assert.equal(valueText(new Uint8Array([0xde, 0xad]), column('a', 'blob', 'bytes')), '3q0=');
+  assert.equal(valueText(new Uint8Array([0xde, 0xad]), column('a', 'blob', 'bytes'), 'hex'), 'dead');
+  assert.equal(valueText(Math.fround(3.4028235e38), column('a', 'float', 'float')), '3.4028235e+38');
+  assert.equal(valueText(Math.fround(16777216.0), column('a', 'float', 'float')), '16777216');
+  assert.equal(valueText(-0, column('a', 'double', 'double')), '-0');
+});
+
+test('property: the text of a float reads back as the same number and is never longer than needed', () => {
+  fc.assert(
+    fc.property(fc.float({ noNaN: true, noDefaultInfinity: true }), (value) => {
+      const text = numberText(value, true);
+      assert.ok(Object.is(Math.fround(Number(text)), value), text);
+      assert.ok(value === 0 || text.length <= String(value).length, text);
+    }),
+  );
+  fc.assert(
+    fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (value) =>
+      Object.is(Number(numberText(value, false)), value),
+    ),
+  );
+});
+
+test('property: decimal numbers in JSON are valid and equal, ZEROFILL or not', () => {
+  const decimal = column('a', 'decimal(10,2) unsigned zerofill', 'text');
+  assert.equal(jsonValue('000042.10', decimal, { decimals: 'number' }), '42.10');
+  assert.equal(jsonValue('-0.50', decimal, { decimals: 'number' }), '-0.50');
+  assert.equal(jsonValue('0000', decimal, { decimals: 'number' }), '0');
+  fc.assert(
+    fc.property(fc.integer(), fc.nat(99), (whole, cents) => {
+      const text = `${whole}.${String(cents).padStart(2, '0')}`;
+      assert.equal(JSON.parse(jsonValue(text, decimal, { decimals: 'number' })), Number(text));
+    }),
+  );
+});
