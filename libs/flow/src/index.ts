@@ -1,1 +1,29 @@
-export {};
+export {
+  type AckOutcome,
+  AckWindow,
+  type AckWindowOptions,
+  BATCH_TRANSITIONS,
+  type Batch,
+  type BatchAction,
+  type BatchEvent,
+  type BatchState,
+  type PassedBatch,
+  type RewindReason,
+} from './ack-window.ts';
+export {
+  type AckedRun,
+  type CheckpointProgress,
+  CheckpointTracker,
+  type CheckpointTrackerOptions,
+  type PartitionMark,
+  type TransactionEnd,
+} from './checkpoint-tracker.ts';
+export {
+  type GuardCounts,
+  type GuardRule,
+  type GuardState,
+  guardStateAt,
+  initialGuardState,
+  SequenceGuard,
+  type Verdict,
+} from './sequence-guard.ts';
