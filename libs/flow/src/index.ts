@@ -11,6 +11,15 @@ export {
   type RewindReason,
 } from './ack-window.ts';
 export {
+  Backoff,
+  type BackoffOptions,
+  isRetriableError,
+  type Retry,
+  type RetryOptions,
+  retryForever,
+} from './backoff.ts';
+export { BoundedQueue, type BoundedQueueOptions } from './bounded-queue.ts';
+export {
   type AckedRun,
   type CheckpointProgress,
   CheckpointTracker,
@@ -18,6 +27,7 @@ export {
   type PartitionMark,
   type TransactionEnd,
 } from './checkpoint-tracker.ts';
+export { flowErrors } from './errors.ts';
 export {
   type GuardCounts,
   type GuardRule,
@@ -27,3 +37,10 @@ export {
   SequenceGuard,
   type Verdict,
 } from './sequence-guard.ts';
+export {
+  type DeliveryNumbers,
+  recoverTail,
+  type TailRecord,
+  TailRecovery,
+  type TailResult,
+} from './tail-recovery.ts';
