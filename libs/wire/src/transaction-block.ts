@@ -1,0 +1,79 @@
+/** The part of a message's source that is equal for a whole transaction: encoded once, copied as a block. */
+import { type ChangeId, coreErrors } from '@mysync/core';
+import { ByteWriter, varintSize } from './byte-writer.ts';
+import { MESSAGE, SOURCE, TRANSACTION } from './wire-format.ts';
+
+export interface TransactionOptions {
+  /** Name of the source in the configuration. */
+  readonly source: string;
+  readonly serverUuid: string;
+  /** Names the transaction; its ordinal is not used. */
+  readonly id: ChangeId;
+  /** Microseconds since 1970; 0 when unknown. */
+  readonly commitTimeMicros: number;
+}
+
+/** Made by `encodeTransaction`, given to the encoders with each change of the transaction. */
+export interface TransactionBlock {
+  readonly file: string;
+  /** The field `transaction` of Source, tag and length included. */
+  readonly bytes: Uint8Array;
+}
+
+export function encodeTransaction(options: TransactionOptions): TransactionBlock {
+  const { id } = options;
+  const inner = new ByteWriter(512);
+  text(inner, TRANSACTION.source, options.source);
+  text(inner, TRANSACTION.serverUuid, options.serverUuid);
+  text(inner, TRANSACTION.gtid, id.gtid);
+  text(inner, TRANSACTION.file, id.file);
+  number(inner, TRANSACTION.offset, id.offset);
+  number(inner, TRANSACTION.commitTimeMicros, options.commitTimeMicros);
+  const body = inner.take();
+  const writer = new ByteWriter(body.length + 6);
+  writer.byte(SOURCE.transaction);
+  writer.varint(body.length);
+  writer.raw(body);
+  return { file: id.file, bytes: writer.take() };
+}
+
+/** Appends the field `source` of a message. `eventFile` '' stands for the transaction's file. */
+export function writeSource(
+  writer: ByteWriter,
+  transaction: TransactionBlock,
+  eventFile: string,
+  eventOffset: number,
+  ordinal: number,
+): void {
+  const otherFile = eventFile !== '' && eventFile !== transaction.file ? Buffer.from(eventFile, 'utf8') : null;
+  const fileSize = otherFile === null ? 0 : 1 + varintSize(otherFile.length) + otherFile.length;
+  const block = transaction.bytes;
+  writer.ensure(block.length + fileSize + 30);
+  writer.byte(MESSAGE.source);
+  writer.varint(block.length + 1 + varintSize(eventOffset) + fileSize + 1 + varintSize(ordinal));
+  writer.raw(block);
+  writer.byte(SOURCE.eventOffset);
+  writer.varint(eventOffset);
+  if (otherFile !== null) {
+    writer.byte(SOURCE.eventFile);
+    writer.varint(otherFile.length);
+    writer.raw(otherFile);
+  }
+  writer.byte(SOURCE.ordinal);
+  writer.varint(ordinal);
+}
+
+function text(writer: ByteWriter, tag: number, value: string): void {
+  if (value === '') return;
+  writer.byte(tag);
+  if (!writer.lengthAndText(value)) throw coreErrors.INTERNAL({ message: `'${value}' is not well-formed Unicode` });
+}
+
+function number(writer: ByteWriter, tag: number, value: number): void {
+  if (!(Number.isSafeInteger(value) && value >= 0)) {
+    throw coreErrors.INTERNAL({ message: `${value} is neither an offset nor a time in microseconds` });
+  }
+  if (value === 0) return;
+  writer.byte(tag);
+  writer.varint(value);
+}
