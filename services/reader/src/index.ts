@@ -1,1 +1,3 @@
-export {};
+export { readerErrors } from './errors.ts';
+export type { ReaderOptions, StartAt } from './options.ts';
+export { Reader, type ReaderStatus } from './reader.ts';

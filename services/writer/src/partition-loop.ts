@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type ChangeId, type Clock, causeText, isMysyncError } from '@mysync/core';
-import { type GuardVerdict, retryForever, SequenceGuard } from '@mysync/flow';
+import { initialGuardState, retryForever, SequenceGuard, type Verdict } from '@mysync/flow';
 import type { Sink, SinkChange, StreamRef } from '@mysync/sink';
 import { LagTracker, type Logger, type Metrics } from '@mysync/telemetry';
 import type { AssignedPartition, RecordBatch } from '@mysync/transport';
@@ -175,7 +175,7 @@ export class PartitionLoop {
         partitions: assigned.topic.partitions,
         owner: this.#owner,
         nextOffset: stored?.nextOffset ?? assigned.range.earliest,
-        guard: stored?.guard ?? SequenceGuard.initial(assigned.range.earliest).state(),
+        guard: stored?.guard ?? initialGuardState(assigned.range.earliest),
         version: stored?.version ?? '0',
         change: stored?.change ?? NO_CHANGE,
       };
@@ -285,7 +285,7 @@ export class PartitionLoop {
     this.#endOffset = Math.max(batch.endOffset, batch.nextOffset);
   }
 
-  #onVerdict(verdict: GuardVerdict, offset: number): void {
+  #onVerdict(verdict: Verdict, offset: number): void {
     this.#options.metrics.writer.verdicts.inc({ ...this.#labels, verdict });
     if (verdict === 'accept') {
       this.#gapSince = null;

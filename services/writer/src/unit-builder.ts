@@ -1,5 +1,5 @@
 import { type ChangeId, type ColumnValue, coreErrors, type RowKey, type TableRef, type TableSchema } from '@mysync/core';
-import type { GuardState, GuardVerdict, SequenceGuard } from '@mysync/flow';
+import type { GuardState, Verdict, SequenceGuard } from '@mysync/flow';
 import type { DeleteChange, PutChange, SinkChange } from '@mysync/sink';
 import type { IncomingRecord, RecordBatch } from '@mysync/transport';
 import { type BaseMessage, decodeKey, keyKind, type MessageDecoder, payloadOf, readNumbers } from '@mysync/wire';
@@ -31,7 +31,7 @@ export interface UnitBuilderOptions {
   readonly decoder: MessageDecoder;
   readonly maxChanges: number;
   readonly accepts: (table: TableRef) => boolean;
-  readonly onVerdict: (verdict: GuardVerdict, offset: number) => void;
+  readonly onVerdict: (verdict: Verdict, offset: number) => void;
   readonly version: bigint;
   readonly change: ChangeId;
 }
@@ -67,9 +67,9 @@ export class UnitBuilder {
       this.#note(message);
       if (message.operation === 'truncate' || message.operation === 'sweep') {
         if (this.#collapsing.size > 0) yield this.#unit(null);
-        const table = message.table;
-        if (table !== null && this.#options.accepts(table)) {
-          const clear = { kind: 'clear', table, version: message.delivery.version, offset: record.offset } as const;
+        const { table, delivery } = message;
+        if (this.#options.accepts(table)) {
+          const clear = { kind: 'clear', table, version: delivery.version, offset: record.offset } as const;
           yield this.#unit(record.offset + 1, [clear]);
         }
         continue;
@@ -94,6 +94,10 @@ export class UnitBuilder {
       return null;
     }
     const payload = payloadOf(record);
+    if (payload === null) {
+      guard.skip(record.offset);
+      return null;
+    }
     const numbers = this.#numbers;
     readNumbers(payload, numbers);
     const verdict = guard.offer(record.offset, numbers.epoch, numbers.generation, numbers.base, numbers.sequence);
@@ -109,8 +113,8 @@ export class UnitBuilder {
   }
 
   #changeOf(message: BaseMessage, record: IncomingRecord): PutChange | DeleteChange | null {
+    if (!('schema' in message)) return null;
     const { schema } = message;
-    if (schema === null) return null;
     let plan = this.#plans.get(schema);
     if (plan === undefined) {
       plan = planOf(schema, this.#options.accepts(schema));
@@ -119,8 +123,9 @@ export class UnitBuilder {
     }
     if (!plan.accepted) return null;
     const deletes = message.operation === 'delete';
-    const row = deletes ? message.before : message.after;
-    if (row === null) return null;
+    const image = deletes ? message.before : message.after;
+    if (image === null) return null;
+    const row = plan.byteIndexes.length === 0 ? image : copyBytes(image, plan.byteIndexes);
     const { version } = message.delivery;
     const key = schema.keyRule === 'row-hash' ? rowKeyOf(record) : keyFromRow(schema, plan, row);
     return { kind: deletes ? 'delete' : 'put', schema, key, row, version, offset: record.offset };
@@ -147,6 +152,7 @@ interface SchemaPlan {
   readonly accepted: boolean;
   readonly keyNames: readonly string[];
   readonly keyIndexes: readonly number[];
+  readonly byteIndexes: readonly number[];
 }
 
 function planOf(schema: TableSchema, accepted: boolean): SchemaPlan {
@@ -154,7 +160,18 @@ function planOf(schema: TableSchema, accepted: boolean): SchemaPlan {
     .map((column, index) => ({ column, index }))
     .filter(({ column }) => column.keyPosition > 0)
     .sort((a, b) => a.column.keyPosition - b.column.keyPosition);
-  return { accepted, keyNames: keys.map((key) => key.column.name), keyIndexes: keys.map((key) => key.index) };
+  const byteIndexes = schema.columns.flatMap((column, index) => (column.kind === 'bytes' ? [index] : []));
+  return { accepted, keyNames: keys.map((key) => key.column.name), keyIndexes: keys.map((key) => key.index), byteIndexes };
+}
+
+/** Bytes are views into the batch, which is gone once the next one is asked for, while its changes are still applied. */
+function copyBytes(image: readonly ColumnValue[], byteIndexes: readonly number[]): ColumnValue[] {
+  const row = [...image];
+  for (const index of byteIndexes) {
+    const value = row[index];
+    if (value instanceof Uint8Array) row[index] = Uint8Array.prototype.slice.call(value);
+  }
+  return row;
 }
 
 /** The same as decoding the record's key, but cheaper: an image always holds the key's columns. */
@@ -168,9 +185,9 @@ function rowKeyOf(record: IncomingRecord): RowKey {
   if (key.kind !== 'row') {
     throw coreErrors.INTERNAL({ message: `a row's message has a key of kind ${key.kind}`, where: { offset: record.offset } });
   }
-  return key;
+  return key.row;
 }
 
 function latin1(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).latin1Slice();
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
 }

@@ -1,0 +1,6 @@
+// `npm run demo`: sets up what is missing and runs the demo.
+import { become, build, installPackages } from './steps.mjs';
+
+installPackages();
+build();
+become('tests/demo/dist/main.js', process.argv.slice(2));

@@ -1,0 +1,73 @@
+// What the entry scripts share. Plain JavaScript without dependencies: it runs before anything is installed or built.
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const ROOT = fileURLToPath(new URL('..', import.meta.url));
+
+const MIN_NODE = [20, 19];
+
+export function checkNode() {
+  const [major, minor] = process.versions.node.split('.').map(Number);
+  if (major > MIN_NODE[0] || (major === MIN_NODE[0] && minor >= MIN_NODE[1])) return;
+  console.error(`MySync needs Node ${MIN_NODE.join('.')} or newer; this is ${process.versions.node}.`);
+  process.exit(2);
+}
+
+/** Runs a command with our standard streams; ends the process with its status when it fails. */
+export function run(what, command, args, options = {}) {
+  const start = performance.now();
+  console.log(`> ${what}`);
+  const result = spawnSync(command, args, { cwd: ROOT, stdio: ['ignore', 'inherit', 'inherit'], ...options });
+  if (result.status !== 0) {
+    console.error(`${what} failed${result.error === undefined ? '' : `: ${result.error.message}`}`);
+    process.exit(result.status ?? 1);
+  }
+  return (performance.now() - start) / 1000;
+}
+
+/** Installs the packages of the lock file when they are missing or older than it. */
+export function installPackages() {
+  checkNode();
+  const marker = join(ROOT, 'node_modules/.package-lock.json');
+  const lock = join(ROOT, 'package-lock.json');
+  if (existsSync(marker) && statSync(marker).mtimeMs >= statSync(lock).mtimeMs) return;
+  run('npm ci', 'npm', ['ci', '--no-audit', '--no-fund']);
+}
+
+export function bin(name) {
+  return join(ROOT, 'node_modules/.bin', name);
+}
+
+export function build() {
+  run('build', bin('tsc'), ['-b']);
+}
+
+/** Everything that can be said of the code without running it. */
+export function checkCode() {
+  run('lint and format', bin('biome'), ['ci', '--error-on-warnings', '.']);
+  build();
+  run('unused code', bin('knip'), []);
+}
+
+export function servers(verb, ...args) {
+  run(`servers: ${[verb, ...args].join(' ')}`, 'bash', [join(ROOT, 'tests/servers/all.sh'), verb, ...args]);
+}
+
+/** Folders of the workspaces, relative to the root. */
+export function workspaces() {
+  const { workspaces: patterns } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+  return patterns.flatMap((pattern) => {
+    if (!pattern.endsWith('/*')) return [pattern];
+    const parent = pattern.slice(0, -2);
+    return readdirSync(join(ROOT, parent)).map((name) => `${parent}/${name}`);
+  });
+}
+
+/** Runs a compiled program in this terminal and ends with its status; signals go to it. */
+export function become(file, args) {
+  const child = spawn(process.execPath, ['--enable-source-maps', join(ROOT, file), ...args], { stdio: 'inherit' });
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
+  child.on('exit', (code, signal) => process.exit(code ?? (signal === 'SIGINT' ? 130 : 1)));
+}

@@ -1,0 +1,51 @@
+import { type Clock, causeText } from '@mysync/core';
+import type { Checkpoint, CheckpointStore } from '@mysync/checkpoint';
+import type { Logger } from '@mysync/telemetry';
+
+/**
+ * The one place that writes this reader's checkpoint: saves are serialised, each replaces the one before.
+ *
+ * The epoch that a save replaces is the one this keeper loaded or wrote last, so a predecessor that wakes up is refused.
+ */
+export class CheckpointKeeper {
+  readonly #store: CheckpointStore;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  #current: Checkpoint | null;
+  #stored: number | null;
+  #saving: Promise<void> = Promise.resolve();
+  #savedAtMs: number;
+
+  constructor(options: { store: CheckpointStore; loaded: Checkpoint | null; clock: Clock; logger: Logger }) {
+    this.#store = options.store;
+    this.#clock = options.clock;
+    this.#logger = options.logger;
+    this.#current = options.loaded;
+    this.#stored = options.loaded?.epoch ?? null;
+    this.#savedAtMs = options.clock.monotonic();
+  }
+
+  /** The newest checkpoint handed to `save`. */
+  get current(): Checkpoint | null {
+    return this.#current;
+  }
+
+  ageSeconds(): number {
+    return (this.#clock.monotonic() - this.#savedAtMs) / 1000;
+  }
+
+  /** Changes some fields and stores the whole durably. Rejects when it could not be stored. */
+  async save(change: Partial<Checkpoint> & ({ source: string } | object)): Promise<void> {
+    const next = { ...this.#current, ...change, savedAt: new Date(this.#clock.now()).toISOString() } as Checkpoint;
+    this.#current = next;
+    const write = this.#saving.then(async () => {
+      await this.#store.save(next, this.#stored);
+      this.#stored = next.epoch;
+      this.#savedAtMs = this.#clock.monotonic();
+    });
+    this.#saving = write.catch((error: unknown) => {
+      this.#logger.warn({ error: causeText(error) }, 'the checkpoint could not be saved');
+    });
+    await write;
+  }
+}

@@ -1,0 +1,239 @@
+import { type Clock, isMysyncError } from '@mysync/core';
+import { AckWindow, type Batch, type PassedBatch } from '@mysync/flow';
+import type { Logger, Metrics } from '@mysync/telemetry';
+import type { OutgoingRecord, ProducerIdentity, Publisher } from '@mysync/transport';
+import { stampDelivery, toRecord } from '@mysync/wire';
+import type { WindowEntry } from './change-router.ts';
+import { readerErrors } from './errors.ts';
+import { WakeUp } from './wake-up.ts';
+
+export interface PumpOptions {
+  readonly source: string;
+  readonly publisher: Publisher;
+  readonly epoch: number;
+  /** Per partition: the frontier's sequence and the offset of the last record known (the fence). */
+  readonly starts: readonly { readonly sequence: number; readonly offset: number }[];
+  /** Of each partition's window. */
+  readonly windowMessages: number;
+  readonly windowBytes: number;
+  readonly batchMessages: number;
+  /** Called with every new producer identity before its first use, and awaited. */
+  readonly saveIdentity: (identity: ProducerIdentity) => Promise<void>;
+  /** The base of a partition's window moved over a batch; called for each, in order. */
+  readonly onAcked: (partition: number, run: PassedBatch) => void;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+const RETRY_PAUSE_MS = 1_000;
+/** Overhead of one record beside its key and payload, for the byte bounds. */
+const RECORD_BYTES = 64;
+
+/**
+ * Moves messages from the ack windows to the transport and acks back: one window per partition, one publisher for all.
+ *
+ * 1. A batch is stamped when it is taken, so that a message that goes again carries its new generation.
+ * 2. As soon as one partition has to go back, all go back together: the producer epoch is raised first (nothing given to
+ *    the publisher before can land any more), its identity is saved, then every window rewinds.
+ * 3. `put` never drops: the caller waits for room, which is what pauses the source.
+ */
+export class PublishPump {
+  readonly #options: PumpOptions;
+  readonly #windows: AckWindow<WindowEntry>[];
+  readonly #room = new WakeUp();
+  readonly #drained = new WakeUp();
+  #renumbering: Promise<void> | null = null;
+  #failure: { error: unknown } | null = null;
+  #fail: (error: unknown) => void = () => undefined;
+  readonly #failed: Promise<never>;
+
+  constructor(options: PumpOptions) {
+    this.#options = options;
+    const { publisher, windowMessages, windowBytes } = options;
+    this.#windows = options.starts.map(
+      (start) =>
+        new AckWindow<WindowEntry>({
+          firstSequence: start.sequence + 1,
+          lastOffset: start.offset,
+          maxItems: windowMessages,
+          maxBytes: windowBytes,
+          maxOpen: publisher.maxOpenBatches,
+        }),
+    );
+    this.#failed = new Promise((_, reject) => {
+      this.#fail = (error) => {
+        this.#failure ??= { error };
+        reject(error);
+        this.#room.notify();
+        this.#drained.notify();
+      };
+    });
+    this.#failed.catch(() => undefined);
+  }
+
+  /** Rejects when publishing cannot go on. */
+  get failed(): Promise<never> {
+    return this.#failed;
+  }
+
+  /** Puts a message into its partition's window; gives its sequence. Wait for `room` while it gives false. */
+  tryPut(partition: number, entry: WindowEntry): number | false {
+    const window = this.#window(partition);
+    if (!window.canPut()) return false;
+    return window.put(entry, entry.payload.length + entry.key.length + RECORD_BYTES);
+  }
+
+  hasRoom(partition: number): boolean {
+    return this.#window(partition).canPut();
+  }
+
+  /** Resolves when some window has room again; throws when publishing cannot go on. */
+  async room(): Promise<void> {
+    this.flush();
+    await this.#room.wait();
+    this.#check();
+  }
+
+  /** Sends what is there. */
+  flush(): void {
+    for (let partition = 0; partition < this.#windows.length; partition += 1) this.#send(partition);
+  }
+
+  /** Resolves when every message put is acked. */
+  async drain(): Promise<void> {
+    this.flush();
+    while (this.#windows.some((window) => window.length > 0)) {
+      await this.#drained.wait();
+      this.#check();
+    }
+    this.#check();
+  }
+
+  /** Last acked sequence of a partition. */
+  ackedSequence(partition: number): number {
+    return this.#window(partition).base - 1;
+  }
+
+  /** Commit time of the oldest message that is not acked, or null. */
+  oldestMicros(): number | null {
+    let oldest: number | null = null;
+    for (const window of this.#windows) {
+      const entry = window.oldest();
+      if (entry !== undefined && (oldest === null || entry.commitTimeMicros < oldest)) oldest = entry.commitTimeMicros;
+    }
+    return oldest;
+  }
+
+  refresh(): void {
+    const { metrics, source, windowMessages, windowBytes } = this.#options;
+    let fill = 0;
+    for (const [index, window] of this.#windows.entries()) {
+      const labels = { source, partition: String(index) };
+      metrics.reader.windowMessages.set(labels, window.length);
+      metrics.reader.windowBytes.set(labels, window.bytes);
+      fill = Math.max(fill, window.length / windowMessages, window.bytes / windowBytes);
+    }
+    metrics.reader.windowFill.set({ source }, fill);
+  }
+
+  #window(partition: number): AckWindow<WindowEntry> {
+    const window = this.#windows[partition];
+    if (window === undefined) throw new Error(`no partition ${partition}`);
+    return window;
+  }
+
+  #check(): void {
+    if (this.#failure !== null) throw this.#failure.error;
+  }
+
+  #send(partition: number): void {
+    if (this.#renumbering !== null || this.#failure !== null) return;
+    const { publisher, batchMessages } = this.#options;
+    const window = this.#window(partition);
+    for (;;) {
+      const batch = window.take(batchMessages, publisher.maxBatchBytes, this.#options.clock.monotonic());
+      if (batch === null) return;
+      const records = this.#stamp(batch);
+      publisher.publish(partition, records).then(
+        ({ baseOffset }) => this.#onAck(partition, batch, baseOffset),
+        (error: unknown) => this.#onRefused(error),
+      );
+    }
+  }
+
+  #stamp(batch: Batch<WindowEntry>): OutgoingRecord[] {
+    const numbers = {
+      epoch: this.#options.epoch,
+      generation: batch.generation,
+      base: batch.base,
+      sequence: batch.firstSequence,
+      transactionCounter: 0,
+      ordinal: 0,
+    };
+    return batch.items.map((entry) => {
+      numbers.transactionCounter = entry.transactionCounter;
+      numbers.ordinal = entry.ordinal;
+      stampDelivery(entry.payload, numbers);
+      numbers.sequence += 1;
+      return toRecord(entry.key, entry.payload, entry.deletes);
+    });
+  }
+
+  #onAck(partition: number, batch: Batch<WindowEntry>, baseOffset: number): void {
+    const outcome = this.#window(partition).acked(batch.id, baseOffset);
+    if (outcome.kind === 'rewind') {
+      if (outcome.reason === 'log-shrank') this.#fail(this.#logShrank(partition, baseOffset));
+      else this.#renumber(outcome.reason, 0);
+      return;
+    }
+    if (outcome.kind === 'advanced') {
+      const { metrics, source } = this.#options;
+      const labels = { source, partition: String(partition) };
+      metrics.reader.published.inc(labels, outcome.items);
+      metrics.reader.publishedBytes.inc(labels, batch.bytes);
+      for (const run of outcome.passed) this.#options.onAcked(partition, run);
+      this.#room.notify();
+      this.#drained.notify();
+    }
+    this.#send(partition);
+  }
+
+  #logShrank(partition: number, offset: number): Error {
+    const message = `a batch was stored at offset ${offset}, below one that was acked before: the log lost acked messages`;
+    return readerErrors.READER_LOG_TRUNCATED({ message, where: { source: this.#options.source, partition } });
+  }
+
+  #onRefused(error: unknown): void {
+    if (this.#renumbering !== null || this.#failure !== null) return;
+    if (isMysyncError(error) && error.retriable) {
+      this.#renumber(error.code, error.code === 'TRANSPORT_RENUMBER' ? 0 : RETRY_PAUSE_MS);
+    } else {
+      this.#fail(error);
+    }
+  }
+
+  /** Invariant 2. */
+  #renumber(reason: string, pauseMs: number): void {
+    if (this.#renumbering !== null) return;
+    const { publisher, saveIdentity, clock, logger, metrics, source } = this.#options;
+    logger.warn({ reason }, 'sending again what was not acked, under the next generation');
+    metrics.reader.rewinds.inc({ source, reason });
+    const work = async (): Promise<void> => {
+      if (pauseMs > 0) await clock.sleep(pauseMs);
+      await saveIdentity(await publisher.renumber());
+      for (const window of this.#windows) window.rewind();
+    };
+    this.#renumbering = work().then(
+      () => {
+        this.#renumbering = null;
+        this.flush();
+      },
+      (error: unknown) => {
+        this.#renumbering = null;
+        if (isMysyncError(error) && error.retriable) this.#renumber(error.code, RETRY_PAUSE_MS);
+        else this.#fail(error);
+      },
+    );
+  }
+}

@@ -1,0 +1,364 @@
+import { type ChangeId, causeText, isMysyncError, type SourcePosition } from '@mysync/core';
+import { CheckpointTracker, retryForever } from '@mysync/flow';
+import type { SourceItem } from '@mysync/source-mysql';
+import { type HealthReport, LagTracker, type Logger } from '@mysync/telemetry';
+import { encodeControl, encodeTransaction } from '@mysync/wire';
+import { ChangeRouter, type Frontier, type WindowEntry } from './change-router.ts';
+import type { ReaderOptions } from './options.ts';
+import { PublishPump } from './publish-pump.ts';
+import { type StartState, start } from './startup.ts';
+
+/** What `mysync status` shows of a reader. */
+export interface ReaderStatus {
+  readonly source: string;
+  readonly state: 'starting' | 'snapshot' | 'streaming' | 'stopped' | 'failed';
+  readonly detail: string;
+  readonly server: string;
+  readonly epoch: number;
+  readonly position: SourcePosition | null;
+  readonly checkpoint: SourcePosition | null;
+  readonly lagSeconds: number;
+  /** Tables of which the log holds every row. */
+  readonly completeTables: readonly string[];
+}
+
+/** The parts of a started reader. */
+interface Session {
+  readonly started: StartState;
+  readonly pump: PublishPump;
+  readonly tracker: CheckpointTracker;
+  readonly router: ChangeRouter;
+  /** Per partition the change put last, for heartbeats. */
+  readonly lastChanges: ChangeId[];
+  lastTimeMicros: number;
+  savedRevision: number;
+}
+
+/**
+ * Reads one source and publishes its changes: source → route → ack window → transport, checkpoints behind the acks.
+ *
+ * 1. One transaction at a time, in log order; a full window stops the pulling, which pauses the source's socket.
+ * 2. The checkpoint moves only at transaction ends, only behind the contiguous ack of all partitions, and survives a kill at
+ *    any point: what it does not cover is read again, and what was already published is found in the log and skipped.
+ * 3. The existing rows of a new source enter the windows before any change beyond their position.
+ * 4. A heartbeat goes into every partition now and then: an idle partition's consumers and checkpoint still move.
+ */
+export class Reader {
+  readonly #options: ReaderOptions;
+  readonly #logger: Logger;
+  readonly #lag: LagTracker;
+  #state: ReaderStatus['state'] = 'starting';
+  #detail = '';
+  #session: Session | null = null;
+  #position: SourcePosition | null = null;
+
+  constructor(options: ReaderOptions) {
+    this.#options = options;
+    this.#logger = options.logger.child({ component: 'reader', source: options.sourceName });
+    this.#lag = new LagTracker({ clock: options.clock });
+  }
+
+  /** Resolves after an orderly stop; rejects when reading cannot go on. */
+  async run(signal: AbortSignal): Promise<void> {
+    const inner = new AbortController();
+    const stop = AbortSignal.any([signal, inner.signal]);
+    try {
+      const started = await this.#start(stop);
+      await this.#publish(started, signal, stop, inner);
+      this.#state = 'stopped';
+    } catch (error) {
+      if (signal.aborted && error === signal.reason) {
+        this.#state = 'stopped';
+        return;
+      }
+      this.#state = 'failed';
+      this.#detail = isMysyncError(error) ? error.toString() : causeText(error);
+      throw error;
+    } finally {
+      inner.abort();
+      this.#options.metrics.reader.up.set({ source: this.#options.sourceName }, 0);
+    }
+  }
+
+  status(): ReaderStatus {
+    const checkpoint = this.#session?.started.keeper.current ?? null;
+    const server = this.#session?.started.server;
+    return {
+      source: this.#options.sourceName,
+      state: this.#state,
+      detail: this.#detail,
+      server: server === undefined ? '' : `${server.flavor} ${server.version} ${server.uuid}`,
+      epoch: this.#session?.started.epoch ?? 0,
+      position: this.#position,
+      checkpoint: checkpoint?.position ?? null,
+      lagSeconds: this.#lag.current(),
+      completeTables: checkpoint?.snapshot.completeTables ?? [],
+    };
+  }
+
+  refresh(): void {
+    const { metrics, sourceName: source } = this.#options;
+    this.#lag.outstanding(this.#session?.pump.oldestMicros() ?? null);
+    metrics.reader.lag.set({ source }, this.#lag.peak());
+    metrics.reader.up.set({ source }, this.#state === 'streaming' || this.#state === 'snapshot' ? 1 : 0);
+    if (this.#session !== null) {
+      metrics.reader.checkpointAge.set({ source }, this.#session.started.keeper.ageSeconds());
+      this.#session.pump.refresh();
+    }
+  }
+
+  health(): HealthReport {
+    const ready = this.#state === 'streaming' || this.#state === 'snapshot';
+    const detail = `${this.#state}${this.#detail === '' ? '' : `: ${this.#detail}`}`;
+    return { name: `reader ${this.#options.sourceName}`, alive: this.#state !== 'failed', ready, detail };
+  }
+
+  /** Servers that are not there yet are waited for. */
+  async #start(signal: AbortSignal): Promise<StartState> {
+    return await retryForever(() => start(this.#options, signal), {
+      signal,
+      clock: this.#options.clock,
+      isRetriable: (error) => isMysyncError(error) && error.retriable,
+      onRetry: ({ error, delayMs }) => {
+        this.#detail = causeText(error);
+        const fields = isMysyncError(error) ? { error: error.toJSON() } : { error: causeText(error) };
+        this.#logger.warn({ ...fields, delayMs }, 'cannot start yet, trying again');
+      },
+    });
+  }
+
+  async #publish(started: StartState, signal: AbortSignal, stop: AbortSignal, inner: AbortController): Promise<void> {
+    const session = this.#open(started);
+    this.#session = session;
+    this.#detail = '';
+    const periodic = Promise.all([this.#heartbeats(session, stop), this.#checkpoints(session, stop)]);
+    const follow = this.#follow(session, stop);
+    try {
+      await Promise.race([follow, session.pump.failed, periodic]);
+      if (signal.aborted) await this.#drain(session);
+    } finally {
+      inner.abort();
+      await Promise.allSettled([follow, periodic]);
+      await started.publisher.close(0);
+    }
+  }
+
+  #open(started: StartState): Session {
+    const { sourceName, windowMessages, windowBytes, batchMessages, clock, metrics } = this.#options;
+    const { publisher, keeper, tails, fences, covered, epoch, server, topic, transactionCounter, position } = started;
+    const tracker = new CheckpointTracker({
+      epoch,
+      start: { position: position ?? { file: '', offset: 0, gtidSet: '' }, transactionCounter },
+      covered,
+      frontier: tails.map((tail) => tail.frontier),
+    });
+    const pump = new PublishPump({
+      source: sourceName,
+      publisher,
+      epoch,
+      starts: tails.map((tail, partition) => ({ sequence: tail.frontier.sequence, offset: fences[partition] ?? -1 })),
+      windowMessages: Math.max(1, Math.floor(windowMessages / topic.partitions)),
+      windowBytes: Math.max(1, Math.floor(windowBytes / topic.partitions)),
+      batchMessages,
+      saveIdentity: (identity) => keeper.save({ producer: identity }),
+      onAcked: (partition, run) => tracker.acked(partition, run),
+      clock,
+      logger: this.#logger,
+      metrics,
+    });
+    const router = new ChangeRouter({
+      source: sourceName,
+      serverUuid: server.uuid,
+      partitions: topic.partitions,
+      transactionCounter,
+      frontiers: tails.map((tail, partition): Frontier | null =>
+        position === null || tail.frontier.offset === covered[partition]?.offset || tail.frontier.change.file === ''
+          ? null
+          : { change: tail.frontier.change, whole: tail.frontierCounter <= transactionCounter },
+      ),
+    });
+    const lastChanges = tails.map((tail) => tail.frontier.change);
+    const anomalies = tails.filter((tail) => tail.anomaly).length;
+    this.#logger.info({ epoch, server: server.version, position, anomalies }, 'reader started');
+    return { started, pump, tracker, router, lastChanges, lastTimeMicros: clock.now() * 1000, savedRevision: -1 };
+  }
+
+  async #follow(session: Session, stop: AbortSignal): Promise<void> {
+    let from = session.started.position;
+    if (from === null) {
+      from = await this.#snapshot(session, stop);
+      if (from === null) return;
+    }
+    this.#state = 'streaming';
+    this.#position = from;
+    for await (const items of this.#options.source.stream({ from, signal: stop })) {
+      for (const item of items) {
+        const full = this.#handle(session, item);
+        if (full !== null) await full;
+      }
+      session.pump.flush();
+    }
+  }
+
+  /** The position that the rows are of, or null when stopped before the end. */
+  async #snapshot(session: Session, stop: AbortSignal): Promise<SourcePosition | null> {
+    const { source, onSnapshotProgress, metrics, sourceName } = this.#options;
+    this.#state = 'snapshot';
+    metrics.reader.snapshotRunning.set({ source: sourceName }, 1);
+    const snapshot = await source.snapshot({
+      signal: stop,
+      onProgress: (progress) => {
+        const table = `${progress.table.database}.${progress.table.table}`;
+        metrics.reader.snapshotRows.set({ source: sourceName, table }, progress.rows);
+        onSnapshotProgress(progress);
+      },
+    });
+    try {
+      const { position } = snapshot;
+      const id = { file: position.file, offset: position.offset, gtid: '', ordinal: 0 };
+      session.router.beginSnapshot(id, this.#options.clock.now() * 1000);
+      for await (const items of snapshot.items) {
+        for (const item of items) {
+          const full = this.#handle(session, item);
+          if (full !== null) await full;
+        }
+        session.pump.flush();
+      }
+      if (stop.aborted) return null;
+      await session.pump.drain();
+      const transactionCounter = session.router.commit({ ordinals: 0 });
+      session.tracker.commit({ position, transactionCounter });
+      const completeTables = snapshot.tables.map((table) => `${table.database}.${table.table}`);
+      await this.#saveCheckpoint(session, { snapshot: { state: 'done', completeTables } });
+      return position;
+    } finally {
+      metrics.reader.snapshotRunning.set({ source: sourceName }, 0);
+      await snapshot.close();
+    }
+  }
+
+  /** Takes an item over at once, or gives a promise that resolves once there was room for it. */
+  #handle(session: Session, item: SourceItem): Promise<void> | null {
+    const { metrics, sourceName: source } = this.#options;
+    const { router, tracker } = session;
+    switch (item.kind) {
+      case 'row': {
+        const partition = router.route(item);
+        if (partition < 0) {
+          metrics.reader.skipped.inc({ source });
+          return null;
+        }
+        return this.#put(session, partition, router.rowEntry(item));
+      }
+      case 'begin':
+        router.begin(item);
+        session.lastTimeMicros = item.commitTimeMicros;
+        return null;
+      case 'commit':
+        tracker.commit({ position: item.position, transactionCounter: router.commit(item) });
+        this.#position = item.position;
+        metrics.reader.transactions.inc({ source });
+        metrics.reader.rows.inc({ source, operation: 'change' }, item.ordinals);
+        return null;
+      case 'keepalive':
+        tracker.keepalive({ position: item.position, transactionCounter: router.transactionCounter });
+        this.#position = item.position;
+        if (item.timeMicros > 0) session.lastTimeMicros = item.timeMicros;
+        return null;
+      case 'truncate':
+      case 'ddl':
+      case 'sweep':
+        return this.#putAll(session, router.tableEntries(item));
+    }
+  }
+
+  #put(session: Session, partition: number, entry: WindowEntry): Promise<void> | null {
+    const sequence = session.pump.tryPut(partition, entry);
+    if (sequence === false) return this.#putWhenRoom(session, partition, entry);
+    session.tracker.put(partition, sequence, entry.change, entry.change.ordinal);
+    session.lastChanges[partition] = entry.change;
+    return null;
+  }
+
+  async #putWhenRoom(session: Session, partition: number, entry: WindowEntry): Promise<void> {
+    let waiting: Promise<void> | null;
+    do {
+      await session.pump.room();
+      waiting = this.#tryAgain(session, partition, entry);
+    } while (waiting !== null);
+  }
+
+  #tryAgain(session: Session, partition: number, entry: WindowEntry): Promise<void> | null {
+    return session.pump.hasRoom(partition) ? this.#put(session, partition, entry) : Promise.resolve();
+  }
+
+  async #putAll(session: Session, entries: readonly (WindowEntry | null)[]): Promise<void> {
+    for (const [partition, entry] of entries.entries()) {
+      if (entry !== null) await this.#put(session, partition, entry);
+    }
+  }
+
+  async #heartbeats(session: Session, stop: AbortSignal): Promise<void> {
+    const { clock, heartbeatMs, sourceName: source } = this.#options;
+    const { server } = session.started;
+    while (await pause(clock.sleep(heartbeatMs, stop), stop)) {
+      for (const [partition, change] of session.lastChanges.entries()) {
+        if (!session.pump.hasRoom(partition)) continue;
+        const id = { ...change, ordinal: 0 };
+        const commitTimeMicros = session.lastTimeMicros;
+        const transaction = encodeTransaction({ source, serverUuid: server.uuid, id, commitTimeMicros });
+        const { key, payload } = encodeControl({ operation: 'heartbeat', transaction, ordinal: change.ordinal });
+        const entry = session.router.heartbeatEntry({ key, payload, change, commitTimeMicros: clock.now() * 1000 });
+        const waiting = this.#put(session, partition, entry);
+        if (waiting !== null) await waiting;
+      }
+      session.pump.flush();
+    }
+  }
+
+  async #checkpoints(session: Session, stop: AbortSignal): Promise<void> {
+    const { clock, checkpointMs } = this.#options;
+    while (await pause(clock.sleep(checkpointMs, stop), stop)) {
+      if (this.#state !== 'streaming' || session.tracker.revision === session.savedRevision) continue;
+      try {
+        await this.#saveCheckpoint(session, {});
+      } catch (error) {
+        if (!isMysyncError(error) || !error.retriable) throw error;
+      }
+    }
+  }
+
+  async #saveCheckpoint(session: Session, change: object): Promise<void> {
+    const { tracker, started } = session;
+    const { revision } = tracker;
+    const { end, partitions } = tracker.current();
+    await started.keeper.save({
+      position: end.position,
+      transactionCounter: end.transactionCounter,
+      partitions,
+      ...change,
+    });
+    session.savedRevision = revision;
+  }
+
+  /** Waits for what is in flight, then saves the checkpoint behind it. */
+  async #drain(session: Session): Promise<void> {
+    const { clock, drainMs } = this.#options;
+    const expired = new AbortController();
+    const deadline = clock.sleep(drainMs, expired.signal).catch(() => undefined);
+    await Promise.race([session.pump.drain(), deadline]);
+    expired.abort();
+    if (this.#state === 'streaming') await this.#saveCheckpoint(session, {});
+  }
+}
+
+/** False when the sleep was cut short by the signal. */
+async function pause(sleep: Promise<void>, signal: AbortSignal): Promise<boolean> {
+  try {
+    await sleep;
+    return !signal.aborted;
+  } catch (error) {
+    if (signal.aborted) return false;
+    throw error;
+  }
+}

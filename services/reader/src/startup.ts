@@ -1,0 +1,186 @@
+import type { Checkpoint, PartitionCheckpoint } from '@mysync/checkpoint';
+import { type ChangeId, isMysyncError, type SourcePosition } from '@mysync/core';
+import type { ServerIdentity } from '@mysync/source-mysql';
+import type { OffsetRange, Publisher, TopicDescription } from '@mysync/transport';
+import { encodeControl, encodeTransaction, toRecord } from '@mysync/wire';
+import { CheckpointKeeper } from './checkpoint-keeper.ts';
+import { readerErrors } from './errors.ts';
+import type { ReaderOptions } from './options.ts';
+import { type PartitionTail, readTail, untouched } from './tail.ts';
+
+/** Everything the reader knows once it may publish. */
+export interface StartState {
+  readonly server: ServerIdentity;
+  readonly topic: TopicDescription;
+  readonly keeper: CheckpointKeeper;
+  readonly publisher: Publisher;
+  /** Of this reader: above all that were ever used. */
+  readonly epoch: number;
+  readonly covered: readonly PartitionCheckpoint[];
+  readonly tails: readonly PartitionTail[];
+  /** Offsets of our fences. */
+  readonly fences: readonly number[];
+  /** Where to read the log from; null: take a snapshot first. */
+  readonly position: SourcePosition | null;
+  readonly transactionCounter: number;
+}
+
+const NO_POSITION: SourcePosition = { file: '', offset: 0, gtidSet: '' };
+const NO_CHANGE: ChangeId = { file: '', offset: 0, gtid: '', ordinal: 0 };
+const COUNTER_EPOCH_SECONDS = Date.UTC(2020, 0, 1) / 1000;
+
+/**
+ * Where a transaction counter starts when none is known: past whatever an earlier life may have used
+ * (4096 transactions a second, every second since 2020).
+ */
+export function counterFromClock(nowMs: number): number {
+  return Math.floor((nowMs / 1000 - COUNTER_EPOCH_SECONDS) * 4096);
+}
+
+/**
+ * Takes the place of whoever published before: checks that checkpoint, server and topic belong together, fences the
+ * predecessor, then finds what it got in (design: fencing, tail recovery).
+ *
+ * 1. The producer epoch is raised and saved, then a fence is stored in each partition: nothing of a predecessor can land behind it.
+ * 2. The tail is read up to that fence; the new epoch is above every epoch in it, and saved before its first use.
+ */
+export async function start(options: ReaderOptions, signal: AbortSignal): Promise<StartState> {
+  const { source, transport, checkpoints, clock, logger } = options;
+  const loaded = await checkpoints.load();
+  if (loaded !== null && loaded.source !== options.sourceName) {
+    const message = `the checkpoint is of source '${loaded.source}', not '${options.sourceName}'`;
+    throw readerErrors.READER_CHECKPOINT_OF_OTHER_SOURCE({ message, where: { source: options.sourceName } });
+  }
+  const server = await source.identify();
+  const topic = await transport.ensureTopic(options.topic);
+  const ranges = await transport.offsetRanges(topic.name);
+  checkBelonging(options, loaded, server, topic, ranges);
+  const keeper = new CheckpointKeeper({ store: checkpoints, loaded, clock, logger });
+  const covered = loaded?.partitions ?? ranges.map(untouched);
+  const publisher = await transport.openPublisher({
+    topic: topic.name,
+    producer: `mysync-${options.sourceName}`,
+    previous: loaded?.producer ?? null,
+    signal,
+  });
+  try {
+    await keeper.save(loaded === null ? first(options, server, topic, covered, publisher) : { producer: publisher.identity });
+    const fences = await storeFences(options, publisher, keeper, topic.partitions);
+    const tails = await Promise.all(
+      covered.map((from, partition) =>
+        readTail({ transport, topic: topic.name, partition, from, fence: fences[partition] ?? 0, signal }),
+      ),
+    );
+    const epoch = Math.max(loaded?.epoch ?? 0, ...tails.map((tail) => tail.highestEpoch)) + 1;
+    const position = loaded === null || loaded.snapshot.state === 'running' ? await firstPosition(options) : loaded.position;
+    const transactionCounter = counterFor(options, loaded, tails);
+    await keeper.save({
+      epoch,
+      transactionCounter,
+      configFingerprint: options.configFingerprint,
+      ...(position === null ? {} : { position }),
+    });
+    return { server, topic, keeper, publisher, epoch, covered, tails, fences, position, transactionCounter };
+  } catch (error) {
+    await publisher.close(0);
+    throw error;
+  }
+}
+
+function first(
+  options: ReaderOptions,
+  server: ServerIdentity,
+  topic: TopicDescription,
+  partitions: readonly PartitionCheckpoint[],
+  publisher: Publisher,
+): Checkpoint {
+  return {
+    source: options.sourceName,
+    position: NO_POSITION,
+    serverUuid: server.uuid,
+    transactionCounter: 0,
+    epoch: 0,
+    producer: publisher.identity,
+    topic: { name: topic.name, id: topic.id, partitions: topic.partitions },
+    configFingerprint: options.configFingerprint,
+    partitions,
+    snapshot: { state: 'running', completeTables: [] },
+    savedAt: '',
+  };
+}
+
+/** null: a snapshot is to be taken. */
+async function firstPosition({ start: startAt, source }: ReaderOptions): Promise<SourcePosition | null> {
+  if (startAt === 'snapshot') return null;
+  if (startAt === 'latest') return await source.currentPosition();
+  if (startAt === 'earliest') return await source.earliestPosition();
+  return { ...startAt, gtidSet: '' };
+}
+
+/** Unchanged while the configuration is the same; past all used values otherwise, and where nothing is known. */
+function counterFor(options: ReaderOptions, loaded: Checkpoint | null, tails: readonly PartitionTail[]): number {
+  const known = loaded !== null && loaded.snapshot.state !== 'running';
+  if (known && loaded.configFingerprint === options.configFingerprint) return loaded.transactionCounter;
+  const used = Math.max(loaded?.transactionCounter ?? 0, ...tails.map((tail) => tail.frontierCounter));
+  return Math.max(used + 1, counterFromClock(options.clock.now()));
+}
+
+function checkBelonging(
+  options: ReaderOptions,
+  loaded: Checkpoint | null,
+  server: ServerIdentity,
+  topic: TopicDescription,
+  ranges: readonly OffsetRange[],
+): void {
+  const where = { source: options.sourceName, topic: topic.name };
+  if (loaded === null) {
+    if (ranges.every((range) => range.end === range.earliest)) return;
+    const message = 'the log holds messages, but there is no checkpoint that says which';
+    throw readerErrors.READER_LOG_WITHOUT_CHECKPOINT({ message, where });
+  }
+  if (loaded.topic.id !== topic.id || loaded.topic.partitions !== topic.partitions) {
+    const message = `the checkpoint is of topic '${loaded.topic.name}' with id ${loaded.topic.id} and ${loaded.topic.partitions} partitions; now '${topic.name}' has id ${topic.id} and ${topic.partitions}`;
+    throw readerErrors.READER_TOPIC_CHANGED({ message, where });
+  }
+  if (loaded.serverUuid !== server.uuid) {
+    const message = `the checkpoint is of server ${loaded.serverUuid}, this is ${server.uuid}`;
+    throw readerErrors.READER_SERVER_CHANGED({ message, where });
+  }
+  for (const [partition, range] of ranges.entries()) {
+    const offset = loaded.partitions[partition]?.offset ?? -1;
+    if (offset + 1 >= range.earliest && offset < range.end) continue;
+    const message = `the checkpoint knows offset ${offset} of partition ${partition}, the log holds ${range.earliest} to ${range.end}`;
+    throw readerErrors.READER_LOG_TRUNCATED({ message, where: { ...where, partition } });
+  }
+}
+
+/** Stores one fence in each partition; gives their offsets. */
+async function storeFences(
+  options: ReaderOptions,
+  publisher: Publisher,
+  keeper: CheckpointKeeper,
+  partitions: number,
+): Promise<number[]> {
+  const { sourceName, clock } = options;
+  const transaction = encodeTransaction({
+    source: sourceName,
+    serverUuid: '',
+    id: NO_CHANGE,
+    commitTimeMicros: clock.now() * 1000,
+  });
+  for (;;) {
+    try {
+      const stored = Array.from({ length: partitions }, (_, partition) => {
+        const { key, payload } = encodeControl({ operation: 'fence', transaction, ordinal: 0 });
+        return publisher.publish(partition, [toRecord(key, payload, false)]);
+      });
+      const results = await Promise.allSettled(stored);
+      const failed = results.find((result) => result.status === 'rejected');
+      if (failed !== undefined) throw failed.reason;
+      return results.map((result) => (result.status === 'fulfilled' ? result.value.baseOffset : -1));
+    } catch (error) {
+      if (!isMysyncError(error, 'TRANSPORT_RENUMBER')) throw error;
+      await keeper.save({ producer: await publisher.renumber() });
+    }
+  }
+}

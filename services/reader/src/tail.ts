@@ -1,0 +1,65 @@
+import type { PartitionCheckpoint } from '@mysync/checkpoint';
+import { type ChangeId, ORDINAL_BITS } from '@mysync/core';
+import { type PartitionMark, TailRecovery } from '@mysync/flow';
+import type { IncomingRecord, OffsetRange, Transport } from '@mysync/transport';
+import { keyKind, MessageDecoder, payloadOf, readDelivery } from '@mysync/wire';
+
+/** What a starting reader finds in one partition between its checkpoint and its fence. */
+export interface PartitionTail {
+  readonly frontier: PartitionMark;
+  /** Transaction counter in the frontier message's version; 0 when the frontier is the checkpoint's. */
+  readonly frontierCounter: number;
+  readonly highestEpoch: number;
+  readonly anomaly: boolean;
+}
+
+/** Reads one partition's tail. `range.earliest` must not lie beyond the checkpoint's offset + 1. */
+export async function readTail(options: {
+  transport: Transport;
+  topic: string;
+  partition: number;
+  from: PartitionCheckpoint;
+  /** Offset of our fence: the end of the tail. */
+  fence: number;
+  signal: AbortSignal;
+}): Promise<PartitionTail> {
+  const { transport, topic, partition, from, fence, signal } = options;
+  const recovery = new TailRecovery(from);
+  const decoder = new MessageDecoder();
+  for await (const batch of transport.read({ topic, partition, from: from.offset + 1, until: fence, signal })) {
+    for (const record of batch.records) {
+      if (keyKind(record.key) === 'fence') recovery.skip(record.offset, readDelivery(payload(record)).epoch);
+      else recovery.offer(record.offset, readDelivery(payload(record)), () => changeOf(decoder, record));
+    }
+  }
+  const { frontier, highestEpoch, anomaly } = recovery.result();
+  const frontierCounter = frontier.offset === from.offset ? 0 : await counterAt(options, frontier.offset);
+  return { frontier, frontierCounter, highestEpoch, anomaly: anomaly !== null };
+}
+
+async function counterAt(
+  { transport, topic, partition, signal }: { transport: Transport; topic: string; partition: number; signal: AbortSignal },
+  offset: number,
+): Promise<number> {
+  for await (const batch of transport.read({ topic, partition, from: offset, until: offset + 1, signal })) {
+    const record = batch.records[0];
+    if (record !== undefined) return Number(readDelivery(payload(record)).version >> BigInt(ORDINAL_BITS));
+  }
+  return 0;
+}
+
+function payload(record: IncomingRecord): Uint8Array {
+  const bytes = payloadOf(record);
+  if (bytes === null) throw new Error(`the record at offset ${record.offset} holds no message`);
+  return bytes;
+}
+
+function changeOf(decoder: MessageDecoder, record: IncomingRecord): ChangeId {
+  return decoder.decode(payload(record)).source.change;
+}
+
+/** The state of a partition before anything was published. */
+export function untouched(range: OffsetRange): PartitionCheckpoint {
+  const change = { file: '', offset: 0, gtid: '', ordinal: 0 };
+  return { epoch: 0, generation: 0, sequence: 0, offset: range.earliest - 1, change };
+}
