@@ -16,7 +16,8 @@ export {
 } from './delivery.ts';
 export { wireErrors } from './errors.ts';
 export { type DecodedKey, decodeKey } from './key-decoder.ts';
-export { type ControlKind, ROW_HASH_COLUMN } from './key-format.ts';
+export { type ControlKind, type KeyKind, ROW_HASH_COLUMN } from './key-format.ts';
+export { keyKind } from './key-kind.ts';
 export type { BaseMessage, ControlMessage, MessageSource, RowMessage, TableMessage } from './message.ts';
 export { MessageDecoder } from './message-decoder.ts';
 export { type Json, messageToJson, rowToJson } from './message-json.ts';
