@@ -1,32 +1,28 @@
 import { errorCatalogue } from '@mysync/core';
 
+/** How a sink is filled anew: without its marker, and with a group that has committed nothing, a writer begins at the log's first record. */
+const REBUILD = 'empty the sink, give it a new group name (sinks.NAME.group) and start the writer again';
+
 export const writerErrors = errorCatalogue({
   WRITER_SINK_LOST: {
-    remedy:
-      'The sink holds no applied marker although this group has committed offsets: its data were lost or another store was connected. Rebuild it: stop the writer, delete the group (mysync reset --sink NAME) and start again.',
+    remedy: `The sink's data were lost, or another store was connected. Connect the right one, or rebuild it: ${REBUILD}.`,
     retriable: false,
   },
   WRITER_TOPIC_CHANGED: {
-    remedy:
-      'The topic was deleted and made anew, or has another number of partitions, since the sink was filled. Rebuild the sink from the new topic: mysync reset --sink NAME.',
+    remedy: `The topic was made anew, or its partitions were changed, since the sink was filled. Rebuild it: ${REBUILD}.`,
     retriable: false,
   },
   WRITER_LOG_TRUNCATED: {
-    remedy:
-      'The log no longer holds what this sink still needs: retention deleted it. Rebuild the sink: mysync reset --sink NAME, and a new snapshot if the log is not compacted.',
+    remedy: `The log no longer holds what this sink still needs. Rebuild it from a log that holds every row (mysync status shows which tables it holds completely): ${REBUILD}.`,
     retriable: false,
   },
   WRITER_MARKER_INVALID: {
-    remedy: 'The applied marker in the sink is not one of this version of MySync. Restore it, or rebuild the sink.',
+    remedy: `The applied marker in the sink is not one of this version of MySync. Restore it, or rebuild the sink: ${REBUILD}.`,
     retriable: false,
   },
   WRITER_CHANGE_REFUSED: {
     remedy:
       'The sink can never take this change as it is. Mend the value, the mapping or the sink, then restart the writer: it resumes at this change and nothing behind it was lost.',
-    retriable: false,
-  },
-  WRITER_MAPPING_REFUSED: {
-    remedy: 'Mend the mapping of this table in the configuration, then restart the writer: it resumes here.',
     retriable: false,
   },
 });
