@@ -1,2 +1,3 @@
+export { type Exit, MysyncProcess, runMysync } from './mysync.ts';
 export { randomName, type ServerName, type ServerOptions, sharedServer, startServer, TestServer } from './server.ts';
 export { until } from './wait.ts';

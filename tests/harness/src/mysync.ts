@@ -1,0 +1,88 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { until } from './wait.ts';
+
+const COMMAND = fileURLToPath(new URL('../../../services/mysync/bin/mysync.js', import.meta.url));
+
+/** How a process ended. */
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** A running `mysync` command, with what it printed. Stopped by its own handle. */
+export class MysyncProcess {
+  readonly #child: ChildProcess;
+  readonly exited: Promise<Exit>;
+  stdout = '';
+  stderr = '';
+
+  constructor(
+    args: readonly string[],
+    options: { env?: Readonly<Record<string, string>>; nodeArgs?: readonly string[] } = {},
+  ) {
+    this.#child = spawn(process.execPath, ['--enable-source-maps', ...(options.nodeArgs ?? []), COMMAND, ...args], {
+      env: { ...process.env, ...options.env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      this.stdout += text;
+    });
+    this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      this.stderr += text;
+    });
+    this.exited = new Promise((resolve, reject) => {
+      this.#child.once('error', reject);
+      this.#child.once('close', (code, signal) => resolve({ code, signal }));
+    });
+  }
+
+  get pid(): number {
+    if (this.#child.pid === undefined) throw new Error('not started');
+    return this.#child.pid;
+  }
+
+  get running(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  /** SIGTERM, and waits for the end. */
+  async stop(): Promise<Exit> {
+    this.signal('SIGTERM');
+    return await this.exited;
+  }
+
+  /** kill -9, and waits for the end. */
+  async kill(): Promise<Exit> {
+    this.signal('SIGKILL');
+    return await this.exited;
+  }
+
+  /** Waits until the pattern was printed on standard error. */
+  async logged(pattern: RegExp, timeoutMs = 60_000): Promise<void> {
+    const probe = (): boolean => {
+      if (pattern.test(this.stderr)) return true;
+      if (!this.running) throw new Error(`ended without printing ${pattern}: ${this.stderr.slice(-4000)}`);
+      return false;
+    };
+    await until(`${pattern} on standard error`, probe, { timeoutMs });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.running) await this.kill();
+  }
+}
+
+/** Runs a `mysync` command to its end. */
+export async function runMysync(
+  args: readonly string[],
+  options: { env?: Readonly<Record<string, string>> } = {},
+): Promise<Exit & { stdout: string; stderr: string }> {
+  const child = new MysyncProcess(args, options);
+  const exit = await child.exited;
+  return { ...exit, stdout: child.stdout, stderr: child.stderr };
+}
