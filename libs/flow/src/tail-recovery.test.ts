@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ChangeId } from '@mysync/core';
+import type { PartitionMark } from './checkpoint-tracker.ts';
+import { recoverTail, type TailRecord, TailRecovery } from './tail-recovery.ts';
+
+function change(n: number): ChangeId {
+  return { file: 'binlog.000001', offset: n * 100, gtid: '', ordinal: 1 };
+}
+
+function mark(epoch: number, generation: number, sequence: number, offset: number): PartitionMark {
+  return { epoch, generation, sequence, offset, change: change(sequence) };
+}
+
+const START = mark(1, 0, 5, 50);
+
+/** Records from the start's offset on, one per tuple [epoch, generation, base, sequence]; 'fence' takes an offset, too. */
+function tail(...records: ('fence' | readonly [number, number, number, number])[]): TailRecord[] {
+  return records.map((record, i) => {
+    const offset = START.offset + 1 + i;
+    if (record === 'fence') return { kind: 'fence', offset, epoch: 7 };
+    const [epoch, generation, base, sequence] = record;
+    return { kind: 'message', offset, delivery: { epoch, generation, base, sequence }, change: change(sequence) };
+  });
+}
+
+test('an empty tail: the frontier is the checkpoint', () => {
+  const result = recoverTail(START, []);
+  assert.deepEqual(result.frontier, START);
+  assert.deepEqual([result.highestEpoch, result.anomaly], [1, null]);
+});
+
+test('a whole tail: the frontier is its last message', () => {
+  const result = recoverTail(START, tail([1, 0, 1, 6], [1, 0, 1, 7], [1, 1, 8, 8]));
+  assert.deepEqual(result.frontier, mark(1, 1, 8, 53));
+  assert.equal(result.anomaly, null);
+});
+
+test('what follows a missing message does not count, until the next generation', () => {
+  const closed = recoverTail(START, tail([1, 0, 1, 6], [1, 0, 1, 8], [1, 0, 1, 7]));
+  assert.deepEqual(closed.frontier, mark(1, 0, 6, 51));
+  assert.deepEqual(closed.anomaly, { offset: 52, rule: 'gap' });
+  const reopened = recoverTail(START, tail([1, 0, 1, 6], [1, 0, 1, 8], [1, 1, 7, 7], [1, 1, 7, 8]));
+  assert.deepEqual(reopened.frontier, mark(1, 1, 8, 54));
+});
+
+test('a rewound generation takes the frontier back, with the change of that message', () => {
+  // 6, 7, 8 were stored, 7 and 8 went again, and of the second attempt only 8 was stored.
+  const result = recoverTail(START, tail([1, 0, 1, 6], [1, 0, 1, 7], [1, 0, 1, 8], [1, 1, 7, 8]));
+  assert.deepEqual(result.frontier, mark(1, 0, 6, 51));
+  const toStart = recoverTail(START, tail([1, 0, 1, 6], [1, 1, 6, 7]));
+  assert.deepEqual(toStart.frontier, START);
+});
+
+test('a generation that begins beyond F + 1 is not taken over', () => {
+  const result = recoverTail(START, tail([1, 0, 1, 6], [2, 0, 9, 9], [1, 0, 1, 7]));
+  assert.deepEqual(result.frontier, mark(1, 0, 6, 51));
+  assert.deepEqual(result.anomaly, { offset: 52, rule: 'base-beyond' });
+  assert.equal(result.highestEpoch, 2);
+});
+
+test('the epoch of a fence counts, its record does not disturb the run', () => {
+  const result = recoverTail(START, tail([1, 0, 1, 6], 'fence', [1, 0, 1, 7]));
+  assert.deepEqual(result.frontier, mark(1, 0, 7, 53));
+  assert.equal(result.highestEpoch, 7);
+});
+
+test('a generation that begins below the checkpoint is refused with the remedy', () => {
+  assert.throws(
+    () => recoverTail(START, tail([2, 0, 3, 3])),
+    (error: Error & { code: string; remedy: string }) => {
+      assert.equal(error.code, 'FLOW_TAIL_INVALID');
+      assert.match(error.remedy, /put the checkpoint back/);
+      return true;
+    },
+  );
+});
+
+test('changes are asked for only of messages that count', () => {
+  const recovery = new TailRecovery(START);
+  let asked = 0;
+  for (const record of tail([1, 0, 1, 5], [1, 0, 1, 6], [0, 9, 1, 7], [1, 0, 1, 9])) {
+    if (record.kind === 'fence') continue;
+    recovery.offer(record.offset, record.delivery, () => {
+      asked++;
+      return record.change;
+    });
+  }
+  assert.equal(asked, 1);
+});
