@@ -83,6 +83,12 @@ export class ByteReader {
     const stop = this.until(end);
     const from = this.position;
     this.position = stop;
+    // Members of enums, flags, empty text: not worth a call into the runtime.
+    if (stop - from < 2) {
+      if (stop === from) return '';
+      const byte = this.buffer[from] as number;
+      if (byte < 0x80) return String.fromCharCode(byte);
+    }
     const text = this.buffer.toString('utf8', from, stop);
     // What is not UTF-8 decodes as U+FFFD, which is also a character that may be meant.
     if (text.includes('\ufffd') && !isUtf8(this.buffer.subarray(from, stop)))

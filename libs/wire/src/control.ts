@@ -30,7 +30,10 @@ export interface ControlMessageOptions {
   readonly ordinal: number;
 }
 
-/** The message of a change of a whole table: one copy for every partition is stamped separately, so copy the payload. */
+/**
+ * The message of a change of a whole table. It goes to every partition and is stamped for each, so each needs a copy of the
+ * payload of its own; the key may be shared.
+ */
 export function encodeTableMessage(options: TableMessageOptions): EncodedControl {
   const { operation, table, statement } = options;
   const payload = message(operation, options, options.eventFile ?? '', options.eventOffset ?? 0, (writer) => {
@@ -39,7 +42,7 @@ export function encodeTableMessage(options: TableMessageOptions): EncodedControl
     writer.byte(MESSAGE.statement);
     if (!writer.lengthAndText(statement)) {
       throw coreErrors.INTERNAL({
-        message: `the statement is not well-formed Unicode`,
+        message: 'the statement is not well-formed Unicode',
         where: { table: formatTableRef(table) },
       });
     }
@@ -47,6 +50,7 @@ export function encodeTableMessage(options: TableMessageOptions): EncodedControl
   return { key: controlKey(operation, table), payload };
 }
 
+/** A heartbeat or a fence, for one partition. */
 export function encodeControl(options: ControlMessageOptions): EncodedControl {
   const payload = message(options.operation, options, '', 0, () => {});
   return { key: controlKey(options.operation), payload };

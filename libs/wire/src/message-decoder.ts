@@ -62,7 +62,7 @@ export class MessageDecoder {
     let after = -1;
     let table: TableRef | null = null;
     let statement = '';
-    let last = false;
+    let flag = -1;
     while (reader.position < end) {
       const at = reader.position;
       const tag = reader.varint(end);
@@ -96,7 +96,7 @@ export class MessageDecoder {
           statement = reader.text(end);
           break;
         case MESSAGE.lastInTransaction:
-          last = reader.varint(end) !== 0;
+          flag = reader.varint(end);
           break;
         case MESSAGE.delivery:
           throw reader.fault('the delivery stands twice', at);
@@ -105,6 +105,9 @@ export class MessageDecoder {
       }
     }
     if (source === null) throw reader.fault('the message has no source');
+    // Always there, always last: without it the message was cut off, if only behind a whole field.
+    if (flag < 0) throw reader.fault('the message has no end');
+    const last = flag !== 0;
     switch (operation) {
       case 1:
       case 2:

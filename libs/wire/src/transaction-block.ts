@@ -46,21 +46,22 @@ export function writeSource(
   ordinal: number,
 ): void {
   const otherFile = eventFile !== '' && eventFile !== transaction.file ? Buffer.from(eventFile, 'utf8') : null;
+  // Like every proto3 encoder, no zeros and no empty texts.
   const fileSize = otherFile === null ? 0 : 1 + varintSize(otherFile.length) + otherFile.length;
+  const offsetSize = eventOffset === 0 ? 0 : 1 + varintSize(eventOffset);
+  const ordinalSize = ordinal === 0 ? 0 : 1 + varintSize(ordinal);
   const block = transaction.bytes;
   writer.ensure(block.length + fileSize + 30);
   writer.byte(MESSAGE.source);
-  writer.varint(block.length + 1 + varintSize(eventOffset) + fileSize + 1 + varintSize(ordinal));
+  writer.varint(block.length + offsetSize + fileSize + ordinalSize);
   writer.raw(block);
-  writer.byte(SOURCE.eventOffset);
-  writer.varint(eventOffset);
+  number(writer, SOURCE.eventOffset, eventOffset);
   if (otherFile !== null) {
     writer.byte(SOURCE.eventFile);
     writer.varint(otherFile.length);
     writer.raw(otherFile);
   }
-  writer.byte(SOURCE.ordinal);
-  writer.varint(ordinal);
+  number(writer, SOURCE.ordinal, ordinal);
 }
 
 function text(writer: ByteWriter, tag: number, value: string): void {
@@ -71,7 +72,7 @@ function text(writer: ByteWriter, tag: number, value: string): void {
 
 function number(writer: ByteWriter, tag: number, value: number): void {
   if (!(Number.isSafeInteger(value) && value >= 0)) {
-    throw coreErrors.INTERNAL({ message: `${value} is neither an offset nor a time in microseconds` });
+    throw coreErrors.INTERNAL({ message: `${value} is no offset, ordinal or time in microseconds` });
   }
   if (value === 0) return;
   writer.byte(tag);
