@@ -1,8 +1,9 @@
 /**
  * Bulk requests of versioned writes.
  *
- * 1. Every write carries its version as an external one, compared with `external_gte`: an older one is refused (409), which is
- *    as good as done; an equal one is written again, with the same content, so a batch sent again succeeds without noise.
+ * 1. Every write carries its version as an external one, type `external`: an equal or older one is refused (409), which is as
+ *    good as done. (`external_gte` would write an equal one again: the same content, for all the work of indexing, when a
+ *    batch is sent again.)
  * 2. The items of a batch name different documents, so their order does not matter; they are sent in order nevertheless,
  *    one request after the other.
  * 3. What failed for now is kept, in order, and nothing else is sent again.
@@ -137,7 +138,7 @@ function readAnswer(body: unknown, chunk: readonly BulkItem[], target: AnswerTar
       case 'done':
         break;
       case 'stale':
-        progress.stale++;
+        if (!isEqualVersion(reason)) progress.stale++;
         break;
       case 'refused':
         progress.refusals.push({ index: item.index, error: refusal(type, reason, options.describe(item.index)) });
@@ -153,6 +154,15 @@ function readAnswer(body: unknown, chunk: readonly BulkItem[], target: AnswerTar
     }
   }
   return failure;
+}
+
+/**
+ * Whether a version conflict was with an equal version: the change itself, stored before. Only the text says so; only a count
+ * depends on it.
+ */
+function isEqualVersion(reason: string): boolean {
+  const versions = /current version \[(\d+)\][^[]*\[(\d+)\]$/.exec(reason);
+  return versions !== null && versions[1] === versions[2];
 }
 
 function refusal(type: string, reason: string, where: Readonly<Record<string, string | number>>): MysyncError {

@@ -62,7 +62,7 @@ async function deleteHits(hits: readonly Hit[], options: ClearOptions): Promise<
   const pending = hits.map(
     (hit, index): BulkItem => ({
       index,
-      text: `{"delete":{"_index":${JSON.stringify(hit._index)},"_id":${JSON.stringify(hit._id)},"version":${version},"version_type":"external_gte"}}\n`,
+      text: `{"delete":{"_index":${JSON.stringify(hit._index)},"_id":${JSON.stringify(hit._id)},"version":${version},"version_type":"external"}}\n`,
     }),
   );
   const progress: BulkProgress = { pending, stale: 0, refusals: [] };

@@ -72,13 +72,13 @@ export class TablePlan {
       return this.#refusal(change, `column '${error.column}': ${error.message}`);
     }
     if (stored !== undefined) fields += this.#storedFields(change, stored);
-    return `${this.#indexHead}${quote(id)},"version":${change.version},"version_type":"external_gte"}}\n${this.#metaHead}${stream}${this.#metaTail}${change.version}}${fields}}\n`;
+    return `${this.#indexHead}${quote(id)},"version":${change.version},"version_type":"external"}}\n${this.#metaHead}${stream}${this.#metaTail}${change.version}}${fields}}\n`;
   }
 
   deleteLines(change: DeleteChange): string | MysyncError {
     const id = this.id(change);
     if (typeof id !== 'string') return id;
-    return `${this.#deleteHead}${quote(id)},"version":${change.version},"version_type":"external_gte"}}\n`;
+    return `${this.#deleteHead}${quote(id)},"version":${change.version},"version_type":"external"}}\n`;
   }
 
   id(change: PutChange | DeleteChange): string | MysyncError {
