@@ -267,9 +267,7 @@ export class ShopTraffic {
 
   async #abandon(): Promise<void> {
     await this.#transaction(async () => {
-      return await this.#run('UPDATE customers SET credit = credit + 1 WHERE id = ?', [
-        1 + this.#random.below(CUSTOMERS),
-      ]);
+      return await this.#run('UPDATE customers SET credit = credit + 1 WHERE id = ?', [this.#someCustomer()]);
     }, 'ROLLBACK');
   }
 
