@@ -1,0 +1,161 @@
+/**
+ * Compaction and retention in the background, in one process at a time: the one that holds the maintenance lease, which is
+ * checked again inside every transaction that removes something. The lease passes on when its holder is gone or silent.
+ */
+import { compactPartition } from './compaction.ts';
+import { metaKey, type PartitionState, type TopicEntry } from './layout.ts';
+import { machineMs } from './membership.ts';
+import { isGone, type ProcessIdentity, randomId, thisProcess } from './process-identity.ts';
+import { removeOlder } from './retention.ts';
+import type { Store } from './store.ts';
+
+export interface MaintenanceOptions {
+  /** Pause between two rounds. */
+  readonly intervalMs: number;
+  /** A partition is compacted when at least this share of its bytes is dirty. */
+  readonly minDirtyRatio: number;
+  /** … and at least this many bytes. */
+  readonly minDirtyBytes: number;
+  readonly memoryBytes: number;
+  readonly leaseMs: number;
+  readonly onFailure: (error: unknown) => void;
+}
+
+interface Lease {
+  readonly token: string;
+  readonly process: ProcessIdentity;
+  readonly beatMs: number;
+}
+
+class LeaseLost extends Error {}
+
+export class Maintenance {
+  readonly #store: Store;
+  readonly #options: MaintenanceOptions;
+  readonly #token = randomId();
+  readonly #stop = new AbortController();
+  readonly #done: Promise<void>;
+
+  constructor(store: Store, options: MaintenanceOptions) {
+    this.#store = store;
+    this.#options = options;
+    this.#done = this.#run();
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.#done;
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#stop.signal.aborted) {
+      try {
+        await this.round();
+      } catch (error) {
+        if (!this.#stop.signal.aborted && !(error instanceof LeaseLost)) this.#options.onFailure(error);
+      }
+      await this.#sleep();
+    }
+    await this.#store
+      .write(() => {
+        if (this.#store.read<Lease>(metaKey.maintenance)?.token === this.#token) {
+          this.#store.meta.removeSync(metaKey.maintenance);
+        }
+      })
+      .catch(() => {
+        // The lease runs out by itself.
+      });
+  }
+
+  /** Looks at every partition once, if this process may. */
+  async round(): Promise<void> {
+    const store = this.#store;
+    store.refresh();
+    const topics = this.#topics();
+    if (topics.length === 0 || !(await this.#takeLease())) return;
+    store.clearDeadReaders();
+    for (const { name, entry } of topics) {
+      for (let partition = 0; partition < entry.partitions; partition++) {
+        await this.#pause();
+        store.refresh();
+        const state = store.partition(entry.id, partition);
+        if (state === undefined) break;
+        await this.#maintain(name, entry, partition, state);
+      }
+    }
+  }
+
+  async #maintain(topic: string, entry: TopicEntry, partition: number, state: PartitionState): Promise<void> {
+    const nowMs = Date.now();
+    const checkLease = (): void => this.#checkLease();
+    if (!entry.compacted) {
+      if (entry.retentionMs >= 0)
+        await removeOlder(this.#store, entry, partition, nowMs - entry.retentionMs, checkLease);
+      return;
+    }
+    const dirtyBytes = state.bytes - state.cleanBytes;
+    const isDirty =
+      dirtyBytes >= this.#options.minDirtyBytes && dirtyBytes >= this.#options.minDirtyRatio * state.bytes;
+    const isDue = state.horizonMs > 0 && nowMs >= state.horizonMs;
+    if (!isDirty && !isDue) return;
+    const { memoryBytes } = this.#options;
+    const pause = (): Promise<void> => this.#pause();
+    await compactPartition({ store: this.#store, topic, entry, partition, nowMs, memoryBytes, checkLease, pause });
+  }
+
+  #topics(): { readonly name: string; readonly entry: TopicEntry }[] {
+    const prefix = metaKey.topic('');
+    const keys = [...this.#store.meta.getKeys({ start: prefix, end: `${prefix}\uffff` })];
+    return keys.flatMap((key) => {
+      const entry = this.#store.read<TopicEntry>(key);
+      return entry === undefined ? [] : [{ name: key.slice(prefix.length), entry }];
+    });
+  }
+
+  async #takeLease(): Promise<boolean> {
+    const held = this.#store.read<Lease>(metaKey.maintenance);
+    if (held !== undefined && held.token !== this.#token && !this.#isOver(held)) return false;
+    return await this.#store.write(() => {
+      const now = this.#store.read<Lease>(metaKey.maintenance);
+      if (now !== undefined && now.token !== this.#token && !this.#isOver(now)) return false;
+      this.#beat();
+      return true;
+    });
+  }
+
+  #isOver(lease: Lease): boolean {
+    const age = machineMs() - lease.beatMs;
+    return age < 0 || age > this.#options.leaseMs || isGone(lease.process);
+  }
+
+  #beat(): void {
+    const lease: Lease = { token: this.#token, process: thisProcess(), beatMs: machineMs() };
+    this.#store.put(metaKey.maintenance, lease);
+  }
+
+  /** Inside a write: holds the lease, and holds it longer. */
+  #checkLease(): void {
+    if (this.#store.read<Lease>(metaKey.maintenance)?.token !== this.#token) throw new LeaseLost();
+    this.#beat();
+  }
+
+  async #pause(): Promise<void> {
+    await new Promise((resolve) => setImmediate(resolve));
+    if (this.#stop.signal.aborted) throw new LeaseLost();
+  }
+
+  #sleep(): Promise<void> {
+    return new Promise((resolve) => {
+      const { signal } = this.#stop;
+      const wake = (): void => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', wake);
+        resolve();
+      };
+      // Maintenance alone keeps no process alive.
+      const timer = setTimeout(wake, this.#options.intervalMs).unref();
+      signal.addEventListener('abort', wake, { once: true });
+      if (signal.aborted) wake();
+    });
+  }
+}

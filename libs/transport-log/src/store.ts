@@ -1,0 +1,342 @@
+/**
+ * The one LMDB environment of a log directory, shared by every transport of this process.
+ *
+ * 1. All writes pass one queue and are committed in groups, in order: an action runs inside LMDB's write transaction, which
+ *    one process at a time holds, so what it reads is true when it writes.
+ * 2. An action looks first and writes last: when it throws a catalogue error it has written nothing, and the rest of
+ *    its group goes on. When the store itself refuses a write, the whole group fails and nothing of it is stored.
+ * 3. `write` resolves after the commit: with fsync `commit` the group is on disk then (two syncs, data before root page);
+ *    with `interval` it is in the page cache, which survives the death of every process but not of the machine.
+ * 4. The map is far larger than any log (address space only), so that no process ever has to map anew.
+ *
+ * lmdb-js details: event-turn batching is off, since the queue groups by itself and since the batch's own promise
+ * would reject unobserved when a commit fails; `committed` is observed for the same reason.
+ */
+import { accessSync, constants, mkdirSync, realpathSync, statfsSync } from 'node:fs';
+import { join } from 'node:path';
+import { isMysyncError, type MysyncError } from '@mysync/core';
+import { transportErrors } from '@mysync/transport';
+import { type Database, open, type RootDatabase } from 'lmdb';
+import { checkDataFile } from './data-file.ts';
+import { logErrors } from './errors.ts';
+import { FORMAT_VERSION, metaKey, type PartitionState } from './layout.ts';
+import { Wakeups } from './wakeups.ts';
+
+export type Fsync = 'commit' | 'interval';
+
+export interface StoreOptions {
+  readonly path: string;
+  readonly fsync: Fsync;
+  /** With fsync `interval`: at most so long until a commit is on disk. */
+  readonly fsyncIntervalMs: number;
+  /** Bytes of batches that the log may hold; more is refused with TRANSPORT_DISK_FULL. */
+  readonly maxBytes: number;
+  /** Bytes that stay free on the disk. */
+  readonly minFreeBytes: number;
+}
+
+interface Pending {
+  readonly action: () => unknown;
+  readonly bytes: number;
+  readonly resolve: (value: never) => void;
+  readonly reject: (error: unknown) => void;
+  result: unknown;
+  error: unknown;
+}
+
+const MAP_BYTES = 2 ** 40;
+const MAX_GROUP_BYTES = 16 * 2 ** 20;
+const FREE_CHECK_MS = 1000;
+const opened = new Map<string, Store>();
+
+export class Store {
+  readonly records: Database<Buffer, Buffer>;
+  readonly meta: Database<Buffer, string>;
+  readonly wakeups: Wakeups;
+  readonly path: string;
+  readonly options: StoreOptions;
+  readonly #root: RootDatabase<Buffer, string>;
+  readonly #queue: Pending[] = [];
+  #running: Promise<void> | undefined;
+  #users = 0;
+  #stopBackground: (() => Promise<void>) | undefined;
+  #closed = false;
+  #syncTimer: NodeJS.Timeout | undefined;
+  #sizeDelta = 0;
+  #ringAfterCommit = false;
+  #wakeAfterCommit: string[] = [];
+  #freeBudget = 0;
+  #freeCheckedMs = Number.NEGATIVE_INFINITY;
+
+  private constructor(path: string, options: StoreOptions) {
+    this.path = path;
+    this.options = options;
+    checkDataFile(join(path, 'data.mdb'));
+    try {
+      this.#root = open<Buffer, string>({
+        path,
+        noSubdir: false,
+        mapSize: MAP_BYTES,
+        maxDbs: 4,
+        maxReaders: 512,
+        overlappingSync: false,
+        noSync: options.fsync === 'interval',
+        eventTurnBatching: false,
+        encoding: 'binary',
+      });
+      this.records = this.#root.openDB<Buffer, Buffer>('records', { encoding: 'binary', keyEncoding: 'binary' });
+      this.meta = this.#root.openDB<Buffer, string>('meta', { encoding: 'binary' });
+    } catch (cause) {
+      throw openError(path, cause);
+    }
+    this.wakeups = new Wakeups(join(path, 'doorbell'), () => this.refresh());
+  }
+
+  /** The store of a directory; each call needs one `release`. */
+  static async use(options: StoreOptions): Promise<Store> {
+    const path = prepare(options.path);
+    let store = opened.get(path);
+    if (store === undefined) {
+      store = new Store(path, options);
+      opened.set(path, store);
+    } else if (store.options.fsync !== options.fsync || store.options.maxBytes !== options.maxBytes) {
+      throw logErrors.LOG_OPTIONS_DIFFER({ message: `the log in ${path} is open with other options`, where: { path } });
+    }
+    store.#users++;
+    try {
+      await store.#checkFormat();
+    } catch (error) {
+      await store.release();
+      throw error;
+    }
+    return store;
+  }
+
+  /** Starts what runs once per store, whoever comes first; what `start` returns stops it before the files close. */
+  startOnce(start: () => () => Promise<void>): void {
+    this.#stopBackground ??= start();
+  }
+
+  async release(): Promise<void> {
+    if (--this.#users > 0) return;
+    if (opened.get(this.path) === this) opened.delete(this.path);
+    await this.#stopBackground?.();
+    while (this.#running !== undefined) await this.#running;
+    this.#closed = true;
+    clearTimeout(this.#syncTimer);
+    if (this.#syncTimer !== undefined) await this.#sync().catch(() => {});
+    this.wakeups.close();
+    await this.#root.close();
+  }
+
+  get isClosed(): boolean {
+    return this.#closed;
+  }
+
+  /** Makes other processes' commits visible to the reads of this turn. */
+  refresh(): void {
+    if (!this.#closed) this.#root.resetReadTxn();
+  }
+
+  /** Frees what readers that died without a word still hold. */
+  clearDeadReaders(): void {
+    this.#root.readerCheck();
+  }
+
+  /**
+   * The stored batch of a key, valid until the next look into the store. lmdb-js gives one large buffer with a `length` of
+   * its own laid over it; a plain view of the same memory behaves.
+   */
+  batch(key: Buffer): Buffer | undefined {
+    const bytes = this.records.getBinaryFast(key);
+    return bytes === undefined ? undefined : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  }
+
+  /** Reads a small JSON value. */
+  read<T>(key: string): T | undefined {
+    const bytes = this.meta.getBinaryFast(key);
+    return bytes === undefined ? undefined : (JSON.parse(bytes.toString('utf8', 0, bytes.length)) as T);
+  }
+
+  /** Only within `write`. */
+  put(key: string, value: unknown): void {
+    this.meta.putSync(key, Buffer.from(JSON.stringify(value)));
+  }
+
+  partition(topicId: string, partition: number): PartitionState | undefined {
+    return this.read<PartitionState>(metaKey.partition(topicId, partition));
+  }
+
+  /** Only within `write`: counts bytes of batches that come or go. */
+  addSize(bytes: number): void {
+    this.#sizeDelta += bytes;
+  }
+
+  /** Only within `write`: throws when `bytes` more do not fit. */
+  checkRoom(bytes: number): void {
+    const { maxBytes } = this.options;
+    const size = this.size() + this.#sizeDelta;
+    if (size + bytes > maxBytes) {
+      throw transportErrors.TRANSPORT_DISK_FULL({
+        message: `the log holds ${size} bytes and may hold ${maxBytes}`,
+        where: { path: this.path, maxBytes },
+        remedy: 'Raise transport.log.maxBytes, or let the writers catch up so that old records can go.',
+      });
+    }
+    const now = performance.now();
+    if (this.#freeBudget < bytes || now - this.#freeCheckedMs > FREE_CHECK_MS) {
+      this.#freeBudget = this.freeBytes() - this.options.minFreeBytes;
+      this.#freeCheckedMs = now;
+      if (this.#freeBudget < bytes) throw this.#diskFull();
+    }
+    this.#freeBudget -= bytes;
+  }
+
+  /** Bytes of all batches. */
+  size(): number {
+    return this.read<number>(metaKey.size) ?? 0;
+  }
+
+  freeBytes(): number {
+    const { bavail, bsize } = statfsSync(this.path);
+    return bavail * bsize;
+  }
+
+  /** Only within `write`: wakes those who wait for `key`, here and in other processes, once committed. */
+  announce(key: string): void {
+    this.#wakeAfterCommit.push(key);
+    this.#ringAfterCommit = true;
+  }
+
+  /** Runs the action inside a write transaction and resolves with its result once committed. */
+  write<T>(action: () => T, bytes = 0): Promise<T> {
+    if (this.#closed) return Promise.reject(closedError());
+    return new Promise<T>((resolve, reject) => {
+      this.#queue.push({ action, bytes, resolve, reject, result: undefined, error: undefined });
+      this.#running ??= this.#drain();
+    });
+  }
+
+  async #drain(): Promise<void> {
+    // Lets the callers of this turn join the first group.
+    await Promise.resolve();
+    while (this.#queue.length > 0) {
+      let bytes = 0;
+      let count = 0;
+      while (count < this.#queue.length && (count === 0 || bytes < MAX_GROUP_BYTES)) {
+        bytes += this.#queue[count++]?.bytes ?? 0;
+      }
+      await this.#commit(this.#queue.splice(0, count));
+    }
+    this.#running = undefined;
+  }
+
+  async #commit(group: readonly Pending[]): Promise<void> {
+    this.#sizeDelta = 0;
+    this.#ringAfterCommit = false;
+    this.#wakeAfterCommit = [];
+    let refused: unknown;
+    try {
+      const done = this.#root.transaction(() => {
+        for (const pending of group) {
+          try {
+            pending.result = pending.action();
+          } catch (error) {
+            pending.error = error;
+            if (!isMysyncError(error)) throw error;
+          }
+        }
+        if (this.#sizeDelta !== 0) this.put(metaKey.size, this.size() + this.#sizeDelta);
+      });
+      this.#root.committed.then(
+        () => {},
+        () => {},
+      );
+      await done;
+    } catch (error) {
+      refused = await this.#explain(error);
+    }
+    if (refused === undefined) {
+      if (this.options.fsync === 'interval') this.#syncTimer ??= this.#syncLater();
+      for (const key of this.#wakeAfterCommit) this.wakeups.wake(key);
+      if (this.#ringAfterCommit) this.wakeups.ring();
+    }
+    for (const pending of group) {
+      const error = refused ?? pending.error;
+      if (error !== undefined) pending.reject(error);
+      else pending.resolve(pending.result as never);
+    }
+  }
+
+  /** What a failed commit means. LMDB reports a short write on a full disk as EIO. */
+  async #explain(error: unknown): Promise<unknown> {
+    let cause = error;
+    if (error instanceof Error && 'commitError' in error) {
+      cause = await Promise.resolve(error.commitError).then(
+        () => error,
+        (reason: unknown) => reason,
+      );
+    }
+    if (this.freeBytes() < Math.max(this.options.minFreeBytes, 2 ** 20)) return this.#diskFull(cause);
+    return logErrors.LOG_WRITE_FAILED({ message: 'the store refused a commit', where: { path: this.path }, cause });
+  }
+
+  #diskFull(cause?: unknown): MysyncError {
+    const { minFreeBytes } = this.options;
+    const message = `${this.freeBytes()} bytes are free where the log lies; ${minFreeBytes} are kept free`;
+    return transportErrors.TRANSPORT_DISK_FULL({ message, where: { path: this.path }, cause });
+  }
+
+  #syncLater(): NodeJS.Timeout {
+    return setTimeout(() => {
+      this.#syncTimer = undefined;
+      this.#sync().catch(() => {
+        // Tried again with the next commit; the policy promises no more than a try every interval.
+        if (!this.#closed) this.#syncTimer ??= this.#syncLater();
+      });
+    }, this.options.fsyncIntervalMs).unref();
+  }
+
+  #sync(): Promise<void> {
+    const root = this.#root as unknown as { sync(callback: (error: unknown) => void): void };
+    return new Promise((resolve, reject) => {
+      root.sync((error) => (error ? reject(error) : resolve()));
+    });
+  }
+
+  async #checkFormat(): Promise<void> {
+    let version = this.read<number>(metaKey.format);
+    version ??= await this.write(() => {
+      const found = this.read<number>(metaKey.format);
+      if (found === undefined) this.put(metaKey.format, FORMAT_VERSION);
+      return found ?? FORMAT_VERSION;
+    });
+    if (version !== FORMAT_VERSION) {
+      throw logErrors.LOG_VERSION({
+        message: `the log in ${this.path} has format ${version}, this is format ${FORMAT_VERSION}`,
+        where: { path: this.path },
+      });
+    }
+  }
+}
+
+export function closedError(): MysyncError {
+  return transportErrors.TRANSPORT_CLOSED({ message: 'the transport was closed' });
+}
+
+function prepare(path: string): string {
+  try {
+    mkdirSync(path, { recursive: true });
+    accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
+    return realpathSync(path);
+  } catch (cause) {
+    throw logErrors.LOG_PATH({ message: `the log's directory ${path} cannot be used`, where: { path }, cause });
+  }
+}
+
+function openError(path: string, cause: unknown): MysyncError {
+  const code = (cause as { code?: unknown }).code;
+  const details = { message: `the log in ${path} cannot be opened`, where: { path }, cause };
+  // EACCES, EPERM, EROFS; everything else LMDB says at opening is about what it found in the files.
+  return code === 13 || code === 1 || code === 30 ? logErrors.LOG_PATH(details) : logErrors.LOG_CORRUPT(details);
+}
