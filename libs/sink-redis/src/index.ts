@@ -1,1 +1,3 @@
-export {};
+export { redisErrors } from './errors.ts';
+export type { RedisAddress, RedisIndexRule, RedisSinkOptions, RedisTableRule } from './options.ts';
+export { RedisSink } from './sink.ts';

@@ -1,0 +1,42 @@
+import type { Finding, TableRef } from '@mysync/core';
+import type { ApplyBatch, ApplyOutcome, ClearChange, DeleteChange, PutChange, StreamRef } from '@mysync/sink';
+import type { Argument } from './connection.ts';
+
+/** Turns changes into rows of the apply script. */
+export interface RowEncoder {
+  /** Appends the row to `args` and returns its key. Throws a catalogue error when the row can never be applied. */
+  encode(change: PutChange | DeleteChange, args: Argument[]): string;
+}
+
+export type RowBatch = ApplyBatch & { readonly changes: readonly (PutChange | DeleteChange)[] };
+export type ClearBatch = ApplyBatch & { readonly changes: readonly ClearChange[] };
+
+/** One server or a cluster: what differs between them. */
+export interface RedisBackend {
+  readMarker(stream: StreamRef): Promise<string | null>;
+  applyRows(batch: RowBatch, encoder: RowEncoder, signal: AbortSignal): Promise<ApplyOutcome>;
+  applyClear(batch: ClearBatch, signal: AbortSignal): Promise<ApplyOutcome>;
+  check(): Promise<readonly Finding[]>;
+  close(): Promise<void>;
+}
+
+export interface BackendOptions {
+  readonly onDoubt: (reason: string) => void;
+}
+
+/** Reply of the scripts. */
+export type ScriptReply =
+  | readonly ['ok', number]
+  | readonly ['refused', number, ...unknown[]]
+  | readonly ['moved', string, number]
+  | readonly ['behind']
+  | readonly ['no-marker', string];
+
+/** 16 hex digits: as text in the order of the number. */
+export function versionText(version: bigint): string {
+  return version.toString(16).padStart(16, '0');
+}
+
+export function tableText(table: TableRef): string {
+  return `${table.database}.${table.table}`;
+}

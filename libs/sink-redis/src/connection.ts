@@ -1,0 +1,129 @@
+import { causeText } from '@mysync/core';
+import { sinkErrors } from '@mysync/sink';
+import { Command, Redis } from 'ioredis';
+import { isReply, redisFailure } from './failure.ts';
+import type { RedisAddress, RedisSettings } from './options.ts';
+
+export type Argument = string | Buffer;
+
+/**
+ * One connection, from its opening to its end.
+ *
+ * 1. It is never repaired: a failure, or no answer in time, ends it and rejects all calls; the owner opens another one. (ioredis's
+ *    own reconnecting either sends commands again by itself, out of our order, or leaves them without an answer.)
+ * 2. Nothing is queued for later: a call on an ended connection rejects at once.
+ */
+export class RedisConnection {
+  readonly address: RedisAddress;
+  readonly name: string;
+  readonly #redis: Redis;
+  readonly settings: RedisSettings;
+  #failure: Error | null = null;
+  readonly #closed: Promise<void>;
+
+  private constructor(redis: Redis, address: RedisAddress, settings: RedisSettings) {
+    this.#redis = redis;
+    this.address = address;
+    this.name = `${address.host}:${address.port}`;
+    this.settings = settings;
+    redis.on('error', (error: Error) => {
+      this.#failure ??= redisFailure(error, this.name);
+    });
+    this.#closed = new Promise((resolve) => redis.once('end', resolve));
+  }
+
+  /** Rejects with a catalogue error; takes `connectTimeoutMs` at most, handshake included. */
+  static async open(address: RedisAddress, settings: RedisSettings): Promise<RedisConnection> {
+    const { username, password, tls, db, connectTimeoutMs } = settings;
+    const redis = new Redis({
+      host: address.host,
+      port: address.port,
+      ...(username === undefined ? {} : { username }),
+      ...(password === undefined ? {} : { password }),
+      ...(tls === undefined ? {} : { tls }),
+      db,
+      connectionName: 'mysync',
+      disableClientInfo: true,
+      lazyConnect: true,
+      connectTimeout: connectTimeoutMs,
+      enableOfflineQueue: false,
+      enableReadyCheck: false,
+      autoResendUnfulfilledCommands: false,
+      retryStrategy: null,
+      maxRetriesPerRequest: 0,
+    });
+    const connection = new RedisConnection(redis, address, settings);
+    const deadline = setTimeout(() => connection.destroy('no answer to the handshake'), connectTimeoutMs);
+    try {
+      await redis.connect();
+    } catch (error) {
+      connection.destroy('not connected');
+      throw connection.#failure ?? redisFailure(error, connection.name);
+    } finally {
+      clearTimeout(deadline);
+    }
+    return connection;
+  }
+
+  get isOpen(): boolean {
+    return this.#failure === null && this.#redis.status === 'ready';
+  }
+
+  /** Resolves when the connection has ended, for whatever reason. */
+  get closed(): Promise<void> {
+    return this.#closed;
+  }
+
+  /** Sends all commands at once. Replies in order; an error that Redis replied takes the place of its reply. */
+  async callAll(commands: readonly (readonly Argument[])[], signal?: AbortSignal): Promise<unknown[]> {
+    signal?.throwIfAborted();
+    if (!this.isOpen) throw this.#ended();
+    const stop = (): void => this.destroy('given up');
+    const { commandTimeoutMs } = this.settings;
+    const deadline = setTimeout(() => this.destroy(`no answer in ${commandTimeoutMs} ms`), commandTimeoutMs);
+    signal?.addEventListener('abort', stop, { once: true });
+    const { stream } = this.#redis;
+    const answers: Promise<unknown>[] = [];
+    stream.cork();
+    for (const [name, ...args] of commands) {
+      const command = new Command(String(name), args, { replyEncoding: 'utf8' });
+      this.#redis.sendCommand(command);
+      answers.push(command.promise);
+    }
+    stream.uncork();
+    const results = await Promise.allSettled(answers);
+    clearTimeout(deadline);
+    signal?.removeEventListener('abort', stop);
+    if (signal?.aborted && !this.isOpen) throw signal.reason;
+    return results.map((result) => {
+      if (result.status === 'fulfilled') return result.value;
+      if (isReply(result.reason)) return result.reason;
+      throw this.#ended(result.reason);
+    });
+  }
+
+  /** One command. An error that Redis replied is thrown as a catalogue error. */
+  async call(command: readonly Argument[], signal?: AbortSignal): Promise<unknown> {
+    const [reply] = await this.callAll([command], signal);
+    if (reply instanceof Error) throw redisFailure(reply, this.name);
+    return reply;
+  }
+
+  /** Ends the connection at once: nothing more is sent, calls without an answer reject. */
+  destroy(reason: string): void {
+    this.#failure ??= sinkErrors.SINK_UNREACHABLE({
+      message: `Redis at ${this.name}: ${reason}`,
+      where: { server: this.name },
+    });
+    this.#redis.disconnect();
+    // Declared as always there; before the first connect it is not.
+    const stream: { destroy(): unknown } | undefined = this.#redis.stream;
+    stream?.destroy();
+  }
+
+  #ended(cause?: unknown): Error {
+    const text = cause === undefined ? 'the connection has ended' : causeText(cause);
+    this.#failure ??= redisFailure(new Error(text), this.name);
+    return this.#failure;
+  }
+}

@@ -1,0 +1,34 @@
+import { errorCatalogue } from '@mysync/core';
+
+/** Errors of the Redis sink alone; those that every sink raises are `sinkErrors`. */
+export const redisErrors = errorCatalogue({
+  REDIS_KEY_SHARED: {
+    remedy: 'Put {table} (and {database}) into the key template, or give each table a rule with a key of its own.',
+    retriable: false,
+  },
+  REDIS_INDEX_CROSS_SLOT: {
+    remedy:
+      'In a cluster the index key and the row key need the same hash tag, for example key {{{column:customer}}}:order:{key} and index {{{column:customer}}}:orders.',
+    retriable: false,
+  },
+  REDIS_INDEX_INVALID: {
+    remedy: 'Give a sorted-set index a score: the name of a column of a number type; a set has none.',
+    retriable: false,
+  },
+  REDIS_PARTIAL_ROW: {
+    remedy: 'Set binlog_row_image=FULL on the source, or map this table as hash.',
+    retriable: false,
+  },
+  REDIS_SLOTS_MOVING: {
+    remedy: 'Slots are being moved; the writer tries again until that is done.',
+    retriable: true,
+  },
+  REDIS_VERSION_OLD: { remedy: 'Use Redis 6.2 or later, or a compatible server.', retriable: false },
+  REDIS_EVICTION: { remedy: 'CONFIG SET maxmemory-policy noeviction', retriable: false },
+  REDIS_READ_ONLY: { remedy: 'Name the master (or use cluster: true), not a replica.', retriable: true },
+  REDIS_REPLY_UNEXPECTED: {
+    remedy:
+      'Redis answered with an error that MySync does not know. Nothing was skipped: mend its cause and restart the writer.',
+    retriable: false,
+  },
+});

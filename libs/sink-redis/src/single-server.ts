@@ -1,0 +1,315 @@
+import { randomBytes } from 'node:crypto';
+import { type Finding, isMysyncError } from '@mysync/core';
+import { type ApplyOutcome, type ClearChange, type Refusal, type StreamRef, sinkErrors } from '@mysync/sink';
+import {
+  type BackendOptions,
+  type ClearBatch,
+  type RedisBackend,
+  type RowBatch,
+  type RowEncoder,
+  type ScriptReply,
+  versionText,
+} from './backend.ts';
+import { checkServer, unreachable } from './check.ts';
+import { type Argument, RedisConnection } from './connection.ts';
+import { redisErrors } from './errors.ts';
+import { redisFailure, replyCode } from './failure.ts';
+import { type RedisNames, recordId, redisNames } from './names.ts';
+import type { RedisSettings } from './options.ts';
+import { applyScript, clearScript, type Script } from './script.ts';
+
+/** Replies that mean: this is not the server to write to, look for another one. */
+const LEAVE = new Set(['READONLY', 'MASTERDOWN', 'LOADING']);
+const MAX_CHUNK_BYTES = 1 << 20;
+const MAX_OPEN_BYTES = 8 << 20;
+const SCAN_COUNT = 1_000;
+
+interface Chunk {
+  /** Place in the batch of each row. */
+  readonly places: number[];
+  readonly keys: string[];
+  readonly args: Argument[];
+}
+
+/**
+ * One Redis server.
+ *
+ * 1. A batch goes out as chunks of rows, one script call each, in order, on one connection, without waiting for the one before; the
+ *    last one moves the marker in the same atomic step. Each checks the marker, and that the chunk before it was applied whole.
+ * 2. So whatever is lost on the way (connection, answers, script cache), sending the batch again is right.
+ * 3. A connection that was lost is replaced at the next call; then the store may have lost what it had confirmed: doubt.
+ */
+export class SingleServer implements RedisBackend {
+  readonly #settings: RedisSettings;
+  readonly #names: RedisNames;
+  readonly #onDoubt: (reason: string) => void;
+  #opening: Promise<RedisConnection> | null = null;
+  /** The last connection that was fit for use; it may have ended since. */
+  #open: RedisConnection | null = null;
+  #closed = false;
+
+  constructor(settings: RedisSettings, options: BackendOptions) {
+    this.#settings = settings;
+    this.#names = redisNames(settings.prefix);
+    this.#onDoubt = options.onDoubt;
+  }
+
+  async readMarker(stream: StreamRef): Promise<string | null> {
+    const connection = await this.#get();
+    const key = this.#names.marker(stream, 0);
+    const [reply] = await connection.callAll([['HGET', key, 'm']]);
+    if (reply instanceof Error) throw this.#failure(reply, connection, key);
+    return typeof reply === 'string' ? reply : null;
+  }
+
+  async applyRows(batch: RowBatch, encoder: RowEncoder, signal: AbortSignal): Promise<ApplyOutcome> {
+    const connection = await this.#get();
+    const sender = new ChunkSender(connection, batch, this.#names.marker(batch.stream, 0), signal);
+    const refusals: Refusal[] = [];
+    const chunkRows = this.#settings.chunkRows;
+    let chunk = newChunk();
+    let bytes = 0;
+    for (let place = 0; place < batch.changes.length; place++) {
+      const change = batch.changes[place];
+      if (change === undefined) continue;
+      if (chunk.places.length >= chunkRows || bytes >= MAX_CHUNK_BYTES) {
+        sender.send(applyScript, chunk, [], bytes);
+        if (sender.openBytes > MAX_OPEN_BYTES) await sender.settle();
+        chunk = newChunk();
+        bytes = 0;
+      }
+      const start = chunk.args.length;
+      try {
+        const key = encoder.encode(change, chunk.args);
+        chunk.keys.push(key, this.#names.companion(key));
+        chunk.places.push(place);
+      } catch (error) {
+        if (!isMysyncError(error)) throw error;
+        chunk.args.length = start;
+        refusals.push({ index: place, error });
+      }
+      for (let at = start; at < chunk.args.length; at++) bytes += (chunk.args[at] as Argument).length;
+    }
+    sender.send(applyScript, chunk, [], bytes, refusals.length === 0);
+    await sender.settle();
+    return this.#outcome(sender, refusals, connection);
+  }
+
+  async applyClear(batch: ClearBatch, signal: AbortSignal): Promise<ApplyOutcome> {
+    const connection = await this.#get();
+    const marker = this.#names.marker(batch.stream, 0);
+    const first = new ChunkSender(connection, batch, marker, signal);
+    first.send(applyScript, newChunk(), [], 0, false);
+    await first.settle();
+    const before = this.#outcome(first, [], connection);
+    if (before.status !== 'applied' || first.isDone) return before;
+    for (const change of batch.changes) {
+      let cursor = '0';
+      do {
+        const scan = ['SCAN', cursor, 'MATCH', this.#names.companionGlob, 'COUNT', String(SCAN_COUNT)];
+        const [next, companions] = (await connection.call(scan, signal)) as [string, string[]];
+        cursor = next;
+        const outcome = await this.#clearRows(connection, batch, change, companions, signal);
+        if (outcome.status !== 'applied') return outcome;
+      } while (cursor !== '0');
+    }
+    const last = new ChunkSender(connection, batch, marker, signal);
+    last.send(applyScript, newChunk(), [], 0, true);
+    await last.settle();
+    return this.#outcome(last, [], connection);
+  }
+
+  async #clearRows(
+    connection: RedisConnection,
+    batch: ClearBatch,
+    change: ClearChange,
+    companions: readonly string[],
+    signal: AbortSignal,
+  ): Promise<ApplyOutcome> {
+    const sender = new ChunkSender(connection, batch, this.#names.marker(batch.stream, 0), signal);
+    const more = [recordId(batch.stream, change.table), versionText(change.version)];
+    for (let at = 0; at < companions.length; at += this.#settings.chunkRows) {
+      const chunk = newChunk();
+      for (const companion of companions.slice(at, at + this.#settings.chunkRows)) {
+        const key = this.#names.rowKey(companion);
+        if (key === null) continue;
+        chunk.keys.push(key, companion);
+        chunk.places.push(0);
+      }
+      sender.send(clearScript, chunk, more, 0, false);
+    }
+    await sender.settle();
+    return this.#outcome(sender, [], connection);
+  }
+
+  async check(): Promise<readonly Finding[]> {
+    try {
+      const connection = await this.#get();
+      return await checkServer(connection);
+    } catch (error) {
+      return [unreachable(error)];
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#opening?.catch(() => undefined);
+    this.#open?.destroy('closed');
+    await this.#open?.closed;
+  }
+
+  /** The first reply that is not plain success decides: those behind it only follow from it. */
+  #outcome(sender: ChunkSender, refusals: Refusal[], connection: RedisConnection): ApplyOutcome {
+    let stale = 0;
+    for (const { reply, places } of sender.results) {
+      if (reply instanceof Error) throw this.#failure(reply, connection, sender.marker);
+      switch (reply[0]) {
+        case 'ok':
+          stale += reply[1];
+          break;
+        case 'moved':
+          if (reply[2] === 1 && reply[1] === sender.next) return { status: 'applied', stale: 0 };
+          return { status: 'marker-moved' };
+        case 'no-marker':
+          throw sinkErrors.SINK_MARKER_INVALID({
+            message: `what stands at ${sender.marker} is not a marker: ${reply[1]}`,
+            where: { key: sender.marker },
+          });
+        case 'refused':
+          refusals.push(...refusedRows(reply, places));
+          break;
+        case 'behind':
+          break;
+      }
+    }
+    if (refusals.length === 0) return { status: 'applied', stale };
+    return { status: 'refused', refusals: refusals.sort((a, b) => a.index - b.index) };
+  }
+
+  #failure(error: Error, connection: RedisConnection, marker: string): Error {
+    const code = replyCode(error);
+    if (code === 'WRONGTYPE') {
+      return sinkErrors.SINK_MARKER_INVALID({
+        message: `what stands at ${marker} is not a marker`,
+        where: { key: marker },
+      });
+    }
+    if (LEAVE.has(code)) connection.destroy(error.message);
+    // The next connection loads the scripts again.
+    if (code === 'NOSCRIPT') {
+      connection.destroy('the script cache was emptied');
+      return sinkErrors.SINK_UNREACHABLE({ message: `Redis at ${connection.name}: the script cache was emptied` });
+    }
+    return redisFailure(error, connection.name);
+  }
+
+  async #get(): Promise<RedisConnection> {
+    if (this.#closed) throw sinkErrors.SINK_UNREACHABLE({ message: 'the sink was closed' });
+    if (this.#open?.isOpen) return this.#open;
+    this.#opening ??= this.#connect().finally(() => {
+      this.#opening = null;
+    });
+    return await this.#opening;
+  }
+
+  async #connect(): Promise<RedisConnection> {
+    let failure: unknown = sinkErrors.SINK_UNREACHABLE({ message: 'no Redis server is named' });
+    for (const address of this.#settings.hosts) {
+      let connection: RedisConnection | null = null;
+      try {
+        connection = await RedisConnection.open(address, this.#settings);
+        await this.#greet(connection);
+        if (this.#open !== null) this.#onDoubt(`reconnected to Redis at ${connection.name}`);
+        this.#open = connection;
+        return connection;
+      } catch (error) {
+        connection?.destroy('not usable');
+        failure = error;
+      }
+    }
+    throw failure;
+  }
+
+  async #greet(connection: RedisConnection): Promise<void> {
+    const info = String(await connection.call(['INFO', 'replication']));
+    if (/^role:slave/m.test(info)) {
+      throw redisErrors.REDIS_READ_ONLY({
+        message: `Redis at ${connection.name} is a replica`,
+        where: { server: connection.name },
+      });
+    }
+    for (const script of [applyScript, clearScript]) await connection.call(['SCRIPT', 'LOAD', script.text]);
+  }
+}
+
+function newChunk(): Chunk {
+  return { places: [], keys: [], args: [] };
+}
+
+export function refusedRows(reply: readonly unknown[], places: readonly number[]): Refusal[] {
+  const refusals: Refusal[] = [];
+  for (let at = 2; at + 1 < reply.length; at += 2) {
+    const index = places[Number(reply[at]) - 1] ?? 0;
+    refusals.push({ index, error: sinkErrors.SINK_WRONG_TYPE({ message: `Redis refused the row: ${reply[at + 1]}` }) });
+  }
+  return refusals;
+}
+
+/** Sends one batch's chunks, each behind the one before, and collects their replies. */
+class ChunkSender {
+  readonly marker: string;
+  readonly next: string;
+  readonly results: { readonly reply: ScriptReply | Error; readonly places: readonly number[] }[] = [];
+  openBytes = 0;
+  readonly #connection: RedisConnection;
+  readonly #signal: AbortSignal;
+  readonly #expected: string;
+  readonly #batchName = randomBytes(6).toString('base64');
+  #sent = 0;
+  #open: { readonly places: readonly number[]; readonly replies: Promise<unknown[]> }[] = [];
+
+  constructor(connection: RedisConnection, batch: RowBatch | ClearBatch, marker: string, signal: AbortSignal) {
+    this.#connection = connection;
+    this.#signal = signal;
+    this.marker = marker;
+    this.next = batch.marker.next;
+    this.#expected = batch.marker.expected === null ? '-' : `+${batch.marker.expected}`;
+  }
+
+  /** True when a chunk found the batch's own next marker: the batch was applied before. */
+  get isDone(): boolean {
+    return this.results.some(
+      ({ reply }) => !(reply instanceof Error) && reply[0] === 'moved' && reply[1] === this.next,
+    );
+  }
+
+  /** `moves`: this is the last chunk, it moves the marker. */
+  send(script: Script, chunk: Chunk, more: readonly string[], bytes: number, moves = false): void {
+    const before = this.#sent === 0 ? '' : `${this.#batchName}${this.#sent}`;
+    this.#sent++;
+    const command = ['EVALSHA', script.sha, String(chunk.keys.length + 1), this.marker, ...chunk.keys] as Argument[];
+    command.push('c', this.#expected, before, `${this.#batchName}${this.#sent}`, moves ? `+${this.next}` : '-');
+    command.push(String(chunk.places.length), this.#deletedTtl, ...more);
+    for (const arg of chunk.args) command.push(arg);
+    const replies = this.#connection.callAll([command], this.#signal);
+    replies.catch(() => undefined); // awaited in settle; until then nobody listens
+    this.#open.push({ places: chunk.places, replies });
+    this.openBytes += bytes;
+  }
+
+  get #deletedTtl(): string {
+    return String(this.#connection.settings.deletedTtlSeconds);
+  }
+
+  /** Waits for all that was sent. Rejects when the connection broke. */
+  async settle(): Promise<void> {
+    const open = this.#open;
+    this.#open = [];
+    this.openBytes = 0;
+    const settled = await Promise.allSettled(open.map(({ replies }) => replies));
+    settled.forEach((result, at) => {
+      if (result.status === 'rejected') throw result.reason;
+      this.results.push({ reply: result.value[0] as ScriptReply | Error, places: open[at]?.places ?? [] });
+    });
+  }
+}
