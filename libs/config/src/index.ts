@@ -1,1 +1,10 @@
-export {};
+export type { Environment } from './environment.ts';
+export { configErrors } from './errors.ts';
+export { configFingerprint } from './fingerprint.ts';
+export { takeFlags } from './flags.ts';
+export { configPath, type LoadOptions, type LoadResult, loadConfig } from './load.ts';
+export { printConfig, redactedConfig } from './print.ts';
+export { configurationPage, type OptionEntry, type OptionGroup, optionGroups, optionsHelp } from './reference.ts';
+export { plainTable, sourcesOf, topicOf } from './rules.ts';
+export type { Config, SinkConfig, SourceConfig, TransportConfig } from './schema/index.ts';
+export { Secret, type SecretOrigin } from './secret.ts';

@@ -1,0 +1,49 @@
+import { choice, flag, integer, milliseconds, section, text } from './elements.ts';
+
+export function readerSection() {
+  return section(
+    {
+      windowMessages: integer('Messages published and not yet acked, over all partitions, at which reading pauses.', {
+        min: 1,
+      }).default(65_536),
+      windowBytes: integer('The same in bytes: what a slow transport may cost in memory.', { min: 65_536 }).default(
+        64 * 2 ** 20,
+      ),
+      batchMessages: integer('Most messages in one batch.', { min: 1, max: 100_000 }).default(1_000),
+      heartbeatMs: milliseconds('A heartbeat goes into every partition this often.', {
+        min: 100,
+        max: 3_600_000,
+      }).default(10_000),
+      checkpointMs: milliseconds('The checkpoint is saved at most this often.', { min: 1, max: 3_600_000 }).default(
+        1_000,
+      ),
+      drainMs: milliseconds('How long a stop waits for what is in flight.', { min: 0, max: 3_600_000 }).default(10_000),
+    },
+    'Readers of all sources.',
+  );
+}
+
+export function checkpointSection() {
+  return section(
+    {
+      kind: choice(['file'], 'Where readers keep their position.').default('file'),
+      path: text('Folder with one file per source. On a local disk.').default('./mysync-data/checkpoints'),
+    },
+    'Where a reader resumes.',
+  );
+}
+
+export function telemetrySection() {
+  return section(
+    {
+      enabled: flag('Serve /metrics, /healthz, /readyz and /status over HTTP.').default(true),
+      host: text('Address to listen on. There is no login: 127.0.0.1 keeps it on this machine.').default('127.0.0.1'),
+      port: integer('Port to listen on; 0 takes a free one.', { min: 0, max: 65_535 }).default(9_187),
+      logLevel: choice(
+        ['trace', 'debug', 'info', 'warn', 'error', 'silent'],
+        'The least important lines that are logged.',
+      ).default('info'),
+    },
+    'Metrics, health and log lines.',
+  );
+}

@@ -1,0 +1,93 @@
+import { isMysyncError, parseBinlogPosition } from '@mysync/core';
+import { z } from 'zod';
+import {
+  choice,
+  columnMap,
+  formedText,
+  hostProblem,
+  integer,
+  milliseconds,
+  optionInfo,
+  secret,
+  section,
+  tablePatterns,
+  text,
+  texts,
+  tls,
+} from './elements.ts';
+
+function startProblem(start: string): string | null {
+  if (['snapshot', 'latest', 'earliest'].includes(start)) return null;
+  try {
+    parseBinlogPosition(start);
+    return null;
+  } catch (error) {
+    if (isMysyncError(error)) return 'is no place to start from';
+    throw error;
+  }
+}
+
+export function sourceSection() {
+  const host = formedText('An address.', 'HOST or HOST:PORT (port 3306 when left out)', (value) =>
+    hostProblem(value, false),
+  );
+  return section(
+    {
+      hosts: z
+        .array(host)
+        .min(1)
+        .register(optionInfo, { description: 'Addresses of the server, tried in order. All must be the same server.' }),
+      user: text('The user that MySync connects as; `mysync check` prints the grants it needs.'),
+      password: secret('Password of the user.').exactOptional(),
+      tls: tls().exactOptional(),
+      tables: tablePatterns(
+        'Patterns of the tables to capture: `database.table` with * and ?, a leading ! excludes; of those that match, the last decides.',
+      ),
+      start: formedText(
+        'Where a source without a checkpoint begins: with the existing rows, with what comes from now on, with the oldest event of the log, or at a position.',
+        'snapshot, latest, earliest or FILE:OFFSET',
+        startProblem,
+      ).default('snapshot'),
+      noKey: choice(
+        ['row-hash', 'refuse'],
+        'A table with neither a primary key nor a NOT NULL unique key: name its rows by the hash of the whole row, or refuse to start.',
+      ).default('row-hash'),
+      partitionBy: columnMap(
+        texts('Columns.', 1),
+        'Per table (`database.table`, no wildcards) the columns whose values choose the partition, in place of the key. A change of one of them becomes a delete and an insert.',
+        'TABLE',
+      ).default({}),
+      onCascade: choice(
+        ['stop', 'warn'],
+        "What to do when a foreign key's cascade may have changed a captured table: MariaDB and MySQL do not log its row changes.",
+      ).default('stop'),
+      serverId: integer(
+        'Our id as a replica; must differ from those of all servers and replicas. Default: a random free one.',
+        {
+          min: 1,
+          max: 2 ** 32 - 1,
+        },
+      ).exactOptional(),
+      heartbeatMs: milliseconds(
+        'The server sends something at least this often; after three times this without a byte the connection is replaced.',
+        { min: 100 },
+      ).default(5_000),
+      connectionTimeoutMs: milliseconds('How long to wait for a connection.').default(10_000),
+      queueBytes: integer('Received bytes of the log, not yet decoded, at which the socket is paused.', {
+        min: 65_536,
+      }).default(8 * 2 ** 20),
+      spoolBytes: integer('Encoded bytes of one open transaction that stay in memory; beyond, it goes to a file.', {
+        min: 65_536,
+      }).default(16 * 2 ** 20),
+      spoolFolder: text(
+        "Folder for transactions larger than that. Default: the system's folder for temporary files.",
+      ).exactOptional(),
+      topic: formedText(
+        'Topic that the changes are published to. Default: the name of the source.',
+        'letters, digits, . _ -',
+        (value) => (/^(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}$/.test(value) ? null : 'is not a topic name'),
+      ).exactOptional(),
+    },
+    'One MySQL or MariaDB server.',
+  );
+}
