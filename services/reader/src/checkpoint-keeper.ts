@@ -1,5 +1,5 @@
-import { type Clock, causeText } from '@mysync/core';
 import type { Checkpoint, CheckpointStore } from '@mysync/checkpoint';
+import { type Clock, causeText } from '@mysync/core';
 import type { Logger } from '@mysync/telemetry';
 
 /**

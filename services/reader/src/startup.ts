@@ -64,7 +64,9 @@ export async function start(options: ReaderOptions, signal: AbortSignal): Promis
     signal,
   });
   try {
-    await keeper.save(loaded === null ? first(options, server, topic, covered, publisher) : { producer: publisher.identity });
+    await keeper.save(
+      loaded === null ? first(options, server, topic, covered, publisher) : { producer: publisher.identity },
+    );
     const fences = await storeFences(options, publisher, keeper, topic.partitions);
     const tails = await Promise.all(
       covered.map((from, partition) =>
@@ -72,7 +74,8 @@ export async function start(options: ReaderOptions, signal: AbortSignal): Promis
       ),
     );
     const epoch = Math.max(loaded?.epoch ?? 0, ...tails.map((tail) => tail.highestEpoch)) + 1;
-    const position = loaded === null || loaded.snapshot.state === 'running' ? await firstPosition(options) : loaded.position;
+    const position =
+      loaded === null || loaded.snapshot.state === 'running' ? await firstPosition(options) : loaded.position;
     const transactionCounter = counterFor(options, loaded, tails);
     await keeper.save({
       epoch,

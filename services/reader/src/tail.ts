@@ -38,7 +38,12 @@ export async function readTail(options: {
 }
 
 async function counterAt(
-  { transport, topic, partition, signal }: { transport: Transport; topic: string; partition: number; signal: AbortSignal },
+  {
+    transport,
+    topic,
+    partition,
+    signal,
+  }: { transport: Transport; topic: string; partition: number; signal: AbortSignal },
   offset: number,
 ): Promise<number> {
   for await (const batch of transport.read({ topic, partition, from: offset, until: offset + 1, signal })) {

@@ -324,7 +324,10 @@ export class PartitionLoop {
     this.#state = 'halted';
     this.#detail = isMysyncError(error) ? error.toString() : causeText(error);
     this.#options.metrics.writer.halted.set(this.#labels, 1);
-    this.#logger.error(isMysyncError(error) ? { error: error.toJSON() } : { error: causeText(error) }, 'partition halted');
+    this.#logger.error(
+      isMysyncError(error) ? { error: error.toJSON() } : { error: causeText(error) },
+      'partition halted',
+    );
     if (!revoked.aborted) {
       await new Promise<void>((resolve) => revoked.addEventListener('abort', () => resolve(), { once: true }));
     }

@@ -1,5 +1,12 @@
-import { type ChangeId, type ColumnValue, coreErrors, type RowKey, type TableRef, type TableSchema } from '@mysync/core';
-import type { GuardState, Verdict, SequenceGuard } from '@mysync/flow';
+import {
+  type ChangeId,
+  type ColumnValue,
+  coreErrors,
+  type RowKey,
+  type TableRef,
+  type TableSchema,
+} from '@mysync/core';
+import type { GuardState, SequenceGuard, Verdict } from '@mysync/flow';
 import type { DeleteChange, PutChange, SinkChange } from '@mysync/sink';
 import type { IncomingRecord, RecordBatch } from '@mysync/transport';
 import { type BaseMessage, decodeKey, keyKind, type MessageDecoder, payloadOf, readNumbers } from '@mysync/wire';
@@ -161,7 +168,12 @@ function planOf(schema: TableSchema, accepted: boolean): SchemaPlan {
     .filter(({ column }) => column.keyPosition > 0)
     .sort((a, b) => a.column.keyPosition - b.column.keyPosition);
   const byteIndexes = schema.columns.flatMap((column, index) => (column.kind === 'bytes' ? [index] : []));
-  return { accepted, keyNames: keys.map((key) => key.column.name), keyIndexes: keys.map((key) => key.index), byteIndexes };
+  return {
+    accepted,
+    keyNames: keys.map((key) => key.column.name),
+    keyIndexes: keys.map((key) => key.index),
+    byteIndexes,
+  };
 }
 
 /** Bytes are views into the batch, which is gone once the next one is asked for, while its changes are still applied. */
@@ -183,7 +195,10 @@ function keyFromRow(schema: TableSchema, plan: SchemaPlan, row: readonly ColumnV
 function rowKeyOf(record: IncomingRecord): RowKey {
   const key = decodeKey(record.key);
   if (key.kind !== 'row') {
-    throw coreErrors.INTERNAL({ message: `a row's message has a key of kind ${key.kind}`, where: { offset: record.offset } });
+    throw coreErrors.INTERNAL({
+      message: `a row's message has a key of kind ${key.kind}`,
+      where: { offset: record.offset },
+    });
   }
   return key.row;
 }

@@ -49,7 +49,8 @@ export class Writer {
     this.#running = true;
     try {
       await consumer.run((assigned) => {
-        const { source, sinkName, maxBatchChanges, commitIntervalMs, handoverMs, clock, logger, metrics } = this.#options;
+        const { source, sinkName, maxBatchChanges, commitIntervalMs, handoverMs, clock, logger, metrics } =
+          this.#options;
         const loop = new PartitionLoop({
           assigned,
           source,

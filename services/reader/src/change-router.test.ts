@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ChangeId } from '@mysync/core';
+import type { SourceRow } from '@mysync/source-mysql';
+import { ChangeRouter, type Frontier } from './change-router.ts';
+
+const at = (offset: number, ordinal = 0, file = 'bin.000009'): ChangeId => ({ file, offset, gtid: '', ordinal });
+
+function router(frontiers: readonly (Frontier | null)[], transactionCounter = 100): ChangeRouter {
+  return new ChangeRouter({
+    source: 's',
+    serverUuid: 'u',
+    partitions: frontiers.length,
+    transactionCounter,
+    frontiers,
+  });
+}
+
+const row = (partitionHash: number, ordinal: number): SourceRow => ({
+  kind: 'row',
+  deletes: false,
+  key: Buffer.from('k'),
+  partitionHash,
+  payload: Buffer.alloc(64),
+  ordinal,
+});
+
+/** The ordinals of a transaction with `count` rows that are published, all in partition 0. */
+function published(target: ChangeRouter, begin: ChangeId, count: number): number[] {
+  target.begin({ kind: 'begin', id: begin, commitTimeMicros: 1 });
+  const ordinals = Array.from({ length: count }, (_, index) => index + 1).filter((n) => target.route(row(0, n)) >= 0);
+  target.commit({ ordinals: count });
+  return ordinals;
+}
+
+test('what lies at or before the frontier is skipped, everything after it is not', () => {
+  const target = router([{ change: at(200, 2), whole: false }]);
+  assert.deepEqual(published(target, at(100), 3), []);
+  assert.deepEqual(published(target, at(200), 3), [3]);
+  assert.deepEqual(published(target, at(300), 2), [1, 2]);
+});
+
+test('the frontiers of partitions are apart: one lags, the other does not', () => {
+  const target = router([{ change: at(200, 1), whole: false }, null]);
+  target.begin({ kind: 'begin', id: at(100), commitTimeMicros: 1 });
+  assert.equal(target.route(row(0, 1)), -1);
+  assert.equal(target.route(row(1, 2)), 1);
+});
+
+test('a frontier from before a jump of the versions has its transaction published whole', () => {
+  const target = router([{ change: at(200, 2), whole: true }]);
+  assert.deepEqual(published(target, at(100), 2), []);
+  assert.deepEqual(published(target, at(200), 3), [1, 2, 3]);
+});
+
+test('a frontier in an older file is passed by the first transaction of a newer one, past file 999999 too', () => {
+  const target = router([{ change: at(9_000, 5, 'bin.999999'), whole: false }]);
+  assert.deepEqual(published(target, at(4, 0, 'bin.1000000'), 2), [1, 2]);
+});
+
+test('versions: one counter per transaction, more for one of over 2^20 rows, the same when read again', () => {
+  const target = router([null]);
+  target.begin({ kind: 'begin', id: at(1), commitTimeMicros: 1 });
+  assert.equal(target.rowEntry(row(0, 1)).transactionCounter, 101);
+  assert.equal(target.commit({ ordinals: 3 }), 101);
+  target.begin({ kind: 'begin', id: at(2), commitTimeMicros: 1 });
+  assert.equal(target.commit({ ordinals: 2 ** 21 }), 104);
+  target.begin({ kind: 'begin', id: at(3), commitTimeMicros: 1 });
+  assert.equal(target.rowEntry(row(0, 1)).transactionCounter, 105);
+});
+
+test('a truncate reaches every partition that has not got it', () => {
+  const target = router([{ change: at(200, 1), whole: false }, null]);
+  target.begin({ kind: 'begin', id: at(200), commitTimeMicros: 1 });
+  const table = { database: 'd', table: 't' };
+  const entries = target.tableEntries({ kind: 'truncate', table, statement: 'TRUNCATE t', ordinal: 1 });
+  assert.deepEqual(
+    entries.map((entry) => entry !== null),
+    [false, true],
+  );
+});

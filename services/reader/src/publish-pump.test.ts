@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { systemClock } from '@mysync/core';
+import type { PassedBatch } from '@mysync/flow';
+import { createMetrics, silentLogger } from '@mysync/telemetry';
+import { type OutgoingRecord, type ProducerIdentity, type Publisher, transportErrors } from '@mysync/transport';
+import { encodeControl, encodeTransaction, readDelivery } from '@mysync/wire';
+import type { WindowEntry } from './change-router.ts';
+import { PublishPump } from './publish-pump.ts';
+
+interface Call {
+  readonly partition: number;
+  /** Copied when published: what would be stored. */
+  readonly sequences: readonly { epoch: number; generation: number; base: number; sequence: number }[];
+  readonly store: (offset: number) => void;
+  readonly refuse: (error: unknown) => void;
+}
+
+/** A publisher whose answers the test gives. */
+class ScriptedPublisher implements Publisher {
+  readonly maxOpenBatches = 3;
+  readonly maxBatchBytes = 1 << 20;
+  readonly calls: Call[] = [];
+  identity: ProducerIdentity = { id: '7', epoch: 0 };
+  log: string[] = [];
+
+  publish(partition: number, records: readonly OutgoingRecord[]): Promise<{ baseOffset: number }> {
+    const sequences = records.map((record) => {
+      const { epoch, generation, base, sequence } = readDelivery(record.value ?? Buffer.alloc(0));
+      return { epoch, generation, base, sequence };
+    });
+    return new Promise((resolve, reject) => {
+      this.calls.push({ partition, sequences, store: (baseOffset) => resolve({ baseOffset }), refuse: reject });
+    });
+  }
+
+  renumber(): Promise<ProducerIdentity> {
+    this.identity = { id: '7', epoch: this.identity.epoch + 1 };
+    this.log.push(`renumber ${this.identity.epoch}`);
+    return Promise.resolve(this.identity);
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+}
+
+const transaction = encodeTransaction({
+  source: 's',
+  serverUuid: 'u',
+  id: { file: 'bin.1', offset: 4, gtid: '', ordinal: 0 },
+  commitTimeMicros: 1,
+});
+
+function entry(): WindowEntry {
+  const { key, payload } = encodeControl({ operation: 'heartbeat', transaction, ordinal: 0 });
+  const change = { file: 'bin.1', offset: 4, gtid: '', ordinal: 0 };
+  return { key, payload, deletes: false, transactionCounter: 9, ordinal: 0, change, commitTimeMicros: 1 };
+}
+
+function setUp(partitions: number, windowMessages = 100) {
+  const publisher = new ScriptedPublisher();
+  const acked: { partition: number; run: PassedBatch }[] = [];
+  const pump = new PublishPump({
+    source: 's',
+    publisher,
+    epoch: 5,
+    starts: Array.from({ length: partitions }, () => ({ sequence: 10, offset: 99 })),
+    windowMessages,
+    windowBytes: 1 << 20,
+    batchMessages: 2,
+    saveIdentity: async (identity) => {
+      publisher.log.push(`saved ${identity.epoch}`);
+    },
+    onAcked: (partition, run) => acked.push({ partition, run }),
+    clock: systemClock,
+    logger: silentLogger,
+    metrics: createMetrics(),
+  });
+  return { publisher, pump, acked };
+}
+
+/** Lets everything that is ready run. */
+const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+test('messages get contiguous sequences behind the frontier, under the epoch, in batches', async () => {
+  const { publisher, pump, acked } = setUp(1);
+  for (let i = 0; i < 3; i += 1) assert.equal(pump.tryPut(0, entry()), 11 + i);
+  pump.flush();
+  assert.deepEqual(
+    publisher.calls.flatMap((call) => call.sequences),
+    [11, 12, 13].map((sequence) => ({ epoch: 5, generation: 0, base: 11, sequence })),
+  );
+  publisher.calls[0]?.store(100);
+  publisher.calls[1]?.store(102);
+  await pump.drain();
+  assert.equal(pump.ackedSequence(0), 13);
+  assert.deepEqual(
+    acked.map(({ run }) => [run.firstSequence, run.count, run.baseOffset]),
+    [
+      [11, 2, 100],
+      [13, 1, 102],
+    ],
+  );
+});
+
+test('a refusal sends everything not acked, of all partitions, again: epoch raised and saved first, next generation', async () => {
+  const { publisher, pump } = setUp(2);
+  for (let i = 0; i < 4; i += 1) pump.tryPut(0, entry());
+  for (let i = 0; i < 2; i += 1) pump.tryPut(1, entry());
+  pump.flush();
+  publisher.calls[0]?.store(100);
+  await settle();
+  const before = publisher.calls.length;
+  publisher.calls[1]?.refuse(transportErrors.TRANSPORT_RENUMBER({ message: 'unknown producer' }));
+  await settle();
+  assert.deepEqual(publisher.log, ['renumber 1', 'saved 1']);
+  const again = publisher.calls.slice(before);
+  assert.deepEqual(
+    again.map((call) => [call.partition, call.sequences.map(({ sequence }) => sequence)]),
+    [
+      // the first batch was acked while the second was still open, so the base could not move over it
+      [0, [11, 12]],
+      [0, [13, 14]],
+      [1, [11, 12]],
+    ],
+  );
+  assert.ok(again.every((call) => call.sequences.every(({ generation, base }) => generation === 1 && base === 11)));
+});
+
+test('batches stored in another order than sent go again', async () => {
+  const { publisher, pump } = setUp(1);
+  for (let i = 0; i < 4; i += 1) pump.tryPut(0, entry());
+  pump.flush();
+  publisher.calls[1]?.store(100);
+  publisher.calls[0]?.store(102);
+  await settle();
+  assert.deepEqual(publisher.log, ['renumber 1', 'saved 1']);
+  assert.equal(pump.ackedSequence(0), 10);
+  assert.deepEqual(publisher.calls[2]?.sequences[0], { epoch: 5, generation: 1, base: 11, sequence: 11 });
+});
+
+test('a full window takes nothing, waits for room, and loses nothing', async () => {
+  const { publisher, pump } = setUp(1, 2);
+  assert.equal(pump.tryPut(0, entry()), 11);
+  assert.equal(pump.tryPut(0, entry()), 12);
+  assert.equal(pump.tryPut(0, entry()), false);
+  const room = pump.room();
+  await settle();
+  publisher.calls[0]?.store(100);
+  await room;
+  assert.equal(pump.tryPut(0, entry()), 13);
+});
+
+test('being fenced ends publishing with the error, also for those who wait', async () => {
+  const { publisher, pump } = setUp(1, 2);
+  pump.tryPut(0, entry());
+  pump.flush();
+  const waiting = [pump.room(), pump.failed, pump.drain()];
+  publisher.calls[0]?.refuse(transportErrors.TRANSPORT_FENCED({ message: 'a successor is active' }));
+  for (const result of await Promise.allSettled(waiting)) {
+    assert.equal(result.status, 'rejected');
+    assert.equal((result as PromiseRejectedResult).reason.code, 'TRANSPORT_FENCED');
+  }
+});
+
+test('a log that shrank below what was acked ends publishing', async () => {
+  const { publisher, pump } = setUp(1);
+  pump.tryPut(0, entry());
+  pump.flush();
+  publisher.calls[0]?.store(42);
+  await assert.rejects(pump.failed, { code: 'READER_LOG_TRUNCATED' });
+});
