@@ -1,9 +1,10 @@
 /** What no single option can tell: rules over several. */
 import type { MysyncError } from '@mysync/core';
 import { compileTablePatterns, didYouMean } from '@mysync/mapping';
+import { redisStore } from './address.ts';
 import { configErrors } from './errors.ts';
 import { environmentWord, type KeyPath } from './path.ts';
-import type { Config, SinkConfig } from './schema/index.ts';
+import type { Config, ElasticsearchConfig, RedisConfig, SinkConfig } from './schema/index.ts';
 
 type Where = (path: KeyPath) => { key: string; place: string };
 
@@ -172,9 +173,6 @@ function sinkRules(config: Config, where: Where, findings: Findings): void {
   }
 }
 
-type RedisConfig = Extract<SinkConfig, { kind: 'redis' }>;
-type ElasticsearchConfig = Extract<SinkConfig, { kind: 'elasticsearch' }>;
-
 function redisRules(
   sink: RedisConfig,
   path: KeyPath,
@@ -182,7 +180,13 @@ function redisRules(
   findings: Findings,
   stores: Map<string, string>,
 ): void {
-  if (sink.cluster && sink.db !== 0) {
+  if ((sink.hosts === undefined) === (sink.url === undefined)) {
+    const message = sink.url === undefined ? 'names no server' : 'has both hosts and url';
+    conflict(findings, where(path), message, 'Give `hosts` (a list of HOST:PORT) or `url`.');
+    return;
+  }
+  const store = redisStore(sink);
+  if (sink.cluster && store.db !== 0) {
     conflict(findings, where([...path, 'db']), 'a cluster has only database 0', 'Leave db out.');
   }
   sink.tables.forEach((rule, index) => {
@@ -195,15 +199,15 @@ function redisRules(
       }
     });
   });
-  for (const host of sink.hosts) {
-    const store = `${host} ${sink.db} ${sink.prefix}`;
-    const other = stores.get(store);
-    if (other !== undefined) {
+  for (const { host, port } of store.hosts) {
+    const name = `${host}:${port} ${store.db} ${sink.prefix}`;
+    const other = stores.get(name);
+    if (other !== undefined && other !== path[1]) {
       const message = `shares server, database and prefix with sink '${other}': their markers would be the same`;
       conflict(findings, where(path), message, 'Give one of them another `prefix`.');
       return;
     }
-    stores.set(store, String(path[1]));
+    stores.set(name, String(path[1]));
   }
 }
 

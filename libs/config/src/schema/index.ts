@@ -25,4 +25,6 @@ export const configSchema = section(
 export type Config = z.output<typeof configSchema>;
 export type SourceConfig = Config['sources'][string];
 export type SinkConfig = Config['sinks'][string];
+export type RedisConfig = Extract<SinkConfig, { kind: 'redis' }>;
+export type ElasticsearchConfig = Extract<SinkConfig, { kind: 'elasticsearch' }>;
 export type TransportConfig = Config['transport'];

@@ -129,6 +129,14 @@ function elasticsearchSink() {
   );
 }
 
+function redisUrlProblem(value: string): string | null {
+  const problem = urlProblem(value, ['redis:', 'rediss:']);
+  if (problem !== null) return problem;
+  const { hostname, pathname, search } = new URL(value);
+  if (hostname === '') return 'names no host';
+  return /^(?:\/\d{0,5})?$/.test(pathname) && search === '' ? null : 'goes on behind the database number';
+}
+
 function redisSink() {
   const index = section(
     {
@@ -173,9 +181,18 @@ function redisSink() {
   return section(
     {
       kind: z.literal('redis'),
-      hosts: z.array(host).min(1).register(optionInfo, {
-        description: 'One server: the first that answers as a master. With `cluster`: some of its nodes.',
-      }),
+      hosts: z
+        .array(host)
+        .min(1)
+        .register(optionInfo, {
+          description: 'One server: the first that answers as a master. With `cluster`: some of its nodes.',
+        })
+        .exactOptional(),
+      url: formedText(
+        'Address of one server, in place of `hosts` and `db`. rediss:// is the same with TLS.',
+        'redis://HOST[:PORT][/DB] or rediss://…',
+        (value) => redisUrlProblem(value),
+      ).exactOptional(),
       cluster: flag('The servers form a Redis Cluster.').default(false),
       username: text('The user. Left out: the default user.').exactOptional(),
       password: secret('Password of the user.').exactOptional(),

@@ -20,6 +20,18 @@ function logSection() {
   return section(
     {
       path: text('Folder of the log. On a local disk: not a network file system.').default('./mysync-data/log'),
+      fsync: choice(
+        ['commit', 'interval'],
+        'When a batch counts as stored: on disk, or in the page cache and on disk soon after. With interval a power failure (not the death of a process) may damage the log so that it must be made anew.',
+      ).default('commit'),
+      fsyncIntervalMs: milliseconds('With fsync interval: at most so long until a batch is on disk.').default(1_000),
+      maxBytes: integer('Bytes of messages that the log may hold; beyond, reading pauses. Default: no limit.', {
+        min: 2 ** 20,
+      }).exactOptional(),
+      minFreeBytes: integer('Bytes that stay free on the disk.', { min: 0 }).default(64 * MEBI),
+      maxRecordBytes: integer('Largest record.', { min: 1_024, max: 2 ** 30 }).default(64 * MEBI),
+      memberLeaseMs: milliseconds('How long a frozen writer keeps its partitions.', { min: 1_000 }).default(10_000),
+      compactionIntervalMs: milliseconds('Pause between two rounds of compaction and retention.').default(15_000),
     },
     'The embedded log: for one machine, nothing to install.',
   );
