@@ -1,3 +1,5 @@
+export { sourceErrors } from './errors.ts';
+export type { HostAddress, MysqlSourceOptions, SourceTls, TableRule } from './options.ts';
 export type {
   BinlogSource,
   ServerIdentity,
@@ -10,3 +12,4 @@ export type {
   SourceTableChange,
   SourceTransaction,
 } from './port.ts';
+export { createMysqlSource } from './source.ts';

@@ -1,0 +1,58 @@
+/** Events of the log as the connection hands them over: whoever reads the socket, the rest of the room sees these. */
+
+/** What an event means where it is no row data. */
+export type ControlEvent =
+  | { readonly kind: 'rotate'; readonly file: string; readonly offset: number }
+  | { readonly kind: 'query'; readonly database: string; readonly statement: string }
+  | {
+      readonly kind: 'gtid';
+      /** '' for an anonymous transaction. */
+      readonly gtid: string;
+      /** 0 when the event does not tell. */
+      readonly commitTimeMicros: number;
+    }
+  | {
+      readonly kind: 'mariadb-gtid';
+      readonly gtid: string;
+      /** The group is the one statement that follows; otherwise it replaces BEGIN. */
+      readonly standalone: boolean;
+      readonly preparedXa: boolean;
+    }
+  | { readonly kind: 'gtid-set'; readonly gtidSet: string }
+  | { readonly kind: 'xid' }
+  | { readonly kind: 'xa-prepare'; readonly onePhase: boolean }
+  | { readonly kind: 'none' };
+
+export interface LogEvent {
+  /** Type code. */
+  readonly type: number;
+  /** Seconds since 1970; 0 on events that the server made up for us. */
+  readonly seconds: number;
+  readonly flags: number;
+  /** Bytes in the log, checksum included. */
+  readonly length: number;
+  /** Low 32 bits of the offset behind the event; 0 when the event does not tell. */
+  readonly nextOffset: number;
+  /** The event's body without header and checksum is `buffer[start, end)`. */
+  readonly buffer: Buffer;
+  readonly start: number;
+  readonly end: number;
+  readonly control: ControlEvent;
+}
+
+/** Event header flags (MySQL, binlog_event.h). */
+export const EVENT_FLAG = {
+  /** Made up by the server for this connection: not in the log. */
+  ARTIFICIAL: 0x20,
+  /** A reader that does not know the type may skip it. */
+  IGNORABLE: 0x80,
+} as const;
+
+/** A connection that delivers the log from one position on. */
+export interface LogConnection {
+  /** What has arrived since the last call, in order. Resumes the socket when that brings the queue below its limit. */
+  take(): readonly LogEvent[];
+  /** Resolves when there is something to take. Rejects when the connection ended (after everything was taken) or went silent. */
+  wait(signal: AbortSignal): Promise<void>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,162 @@
+import { errorCatalogue } from '@mysync/core';
+
+/** Every error of this room. A finding of the doctor has the code of the error that a start would raise. */
+export const sourceErrors = errorCatalogue({
+  SOURCE_ACCESS_DENIED: {
+    remedy: 'Correct user and password of the source, or create the user as `mysync check` prints it.',
+    retriable: false,
+  },
+  SOURCE_UNREACHABLE: {
+    remedy: 'Start the server, or correct host and port of the source; check firewalls and bind-address.',
+    retriable: true,
+  },
+  SOURCE_TLS_FAILED: {
+    remedy:
+      'Correct the tls settings of the source: the certificate authority, or the name that the certificate is for.',
+    retriable: false,
+  },
+  SOURCE_CONNECTION_LOST: {
+    remedy:
+      'Nothing: it is retried from the last transaction boundary. If it stays, look at the server and the network.',
+    retriable: true,
+  },
+  SOURCE_QUERY_FAILED: {
+    remedy: 'Read the cause, which is the text of the server.',
+    retriable: false,
+  },
+  SOURCE_VERSION_UNSUPPORTED: {
+    remedy: 'Use MySQL 8.0.1 or later, or MariaDB 10.5 or later: older ones cannot write full row metadata.',
+    retriable: false,
+  },
+  SOURCE_BINLOG_OFF: {
+    remedy: 'Start the server with --log-bin=binlog and a --server-id that is not 0; this needs a restart.',
+    retriable: false,
+  },
+  SOURCE_FORMAT_NOT_ROW: {
+    remedy:
+      "SET GLOBAL binlog_format = 'ROW'; then let every client connect anew, and set it in the server's configuration.",
+    retriable: false,
+  },
+  SOURCE_ROW_IMAGE_NOT_FULL: {
+    remedy:
+      "SET GLOBAL binlog_row_image = 'FULL'; then let every client connect anew, and set it in the server's configuration.",
+    retriable: false,
+  },
+  SOURCE_ROW_METADATA_NOT_FULL: {
+    remedy: "SET GLOBAL binlog_row_metadata = 'FULL'; and set it in the server's configuration.",
+    retriable: false,
+  },
+  SOURCE_COMMIT_ORDER_OFF: {
+    remedy: 'SET GLOBAL binlog_order_commits = ON; and set it in the configuration of the server.',
+    retriable: false,
+  },
+  SOURCE_GTID_OFF: {
+    remedy: 'Switch gtid_mode on step by step (OFF_PERMISSIVE, ON_PERMISSIVE, ON), with enforce_gtid_consistency = ON.',
+    retriable: false,
+  },
+  SOURCE_GTID_STRICT_OFF: {
+    remedy: 'SET GLOBAL gtid_strict_mode = ON; and set it in the configuration of the server.',
+    retriable: false,
+  },
+  SOURCE_RETENTION_SHORT: {
+    remedy: 'SET GLOBAL binlog_expire_logs_seconds = 604800; and set it in the configuration of the server.',
+    retriable: false,
+  },
+  SOURCE_COMPRESSION_ON: {
+    remedy: 'SET GLOBAL binlog_transaction_compression = OFF; then let every client connect anew.',
+    retriable: false,
+  },
+  SOURCE_PARTIAL_JSON_ON: {
+    remedy: "SET GLOBAL binlog_row_value_options = ''; then let every client connect anew.",
+    retriable: false,
+  },
+  SOURCE_GRANT_MISSING: {
+    remedy: 'Run the GRANT statement as an administrator.',
+    retriable: false,
+  },
+  SOURCE_SERVER_ID_IN_USE: {
+    remedy: 'Give the source another serverId, or stop the other replica that uses this one.',
+    retriable: false,
+  },
+  SOURCE_TABLES_NONE: {
+    remedy: 'Correct the patterns of the tables to capture: as they are, no row would ever be captured.',
+    retriable: false,
+  },
+  SOURCE_TABLE_WITHOUT_KEY: {
+    remedy: 'Give the table a primary key, or set noKey: row-hash for it, or do not capture it.',
+    retriable: false,
+  },
+  SOURCE_TABLE_VERSIONED: {
+    remedy:
+      'Do not capture system-versioned tables: their history rows share the key of the current row. Capture a table without SYSTEM VERSIONING.',
+    retriable: false,
+  },
+  SOURCE_TYPE_UNSUPPORTED: {
+    remedy:
+      'Do not capture the table, or change the type of the column; then start again from a snapshot of the table.',
+    retriable: false,
+  },
+  SOURCE_ROW_METADATA_MISSING: {
+    remedy:
+      "SET GLOBAL binlog_row_metadata = 'FULL'; the rows logged before it cannot be read exactly: start again with a snapshot.",
+    retriable: false,
+  },
+  SOURCE_ROW_IMAGE_PARTIAL: {
+    remedy:
+      "A session wrote with binlog_row_image other than FULL. SET GLOBAL binlog_row_image = 'FULL', find that session, and start again with a snapshot.",
+    retriable: false,
+  },
+  SOURCE_ROW_UNREADABLE: {
+    remedy: 'Please report it with this text and the CREATE TABLE statement; to go on, start again with a snapshot.',
+    retriable: false,
+  },
+  SOURCE_EVENT_UNREADABLE: {
+    remedy:
+      'The log holds an event that cannot be read; nothing after it was handed over. Start again with a snapshot.',
+    retriable: false,
+  },
+  SOURCE_XA_UNSUPPORTED: {
+    remedy: 'Do not write captured tables in XA transactions; to go on, start again with a snapshot.',
+    retriable: false,
+  },
+  SOURCE_STATEMENT_LOGGED: {
+    remedy:
+      "A session wrote with binlog_format other than ROW, so its rows are not in the log. SET GLOBAL binlog_format = 'ROW', find that session, and start again with a snapshot.",
+    retriable: false,
+  },
+  SOURCE_PARTITION_DDL: {
+    remedy:
+      'Rows of the table vanished or changed without row events. Start again with a snapshot; delete with DELETE instead.',
+    retriable: false,
+  },
+  SOURCE_CASCADE_SUSPECTED: {
+    remedy:
+      "Rows of the child table may have changed by a foreign key's CASCADE or SET NULL, which MariaDB does not log. Start again with a snapshot; set onCascade: warn to go on regardless.",
+    retriable: false,
+  },
+  SOURCE_SERVER_CHANGED: {
+    remedy: 'Point the source at the former server, or start again with a snapshot of this one.',
+    retriable: false,
+  },
+  SOURCE_BINLOG_PURGED: {
+    remedy:
+      'The log no longer reaches back to our position: start again with a snapshot. Raise binlog_expire_logs_seconds so that it does not happen again.',
+    retriable: false,
+  },
+  SOURCE_POSITION_UNKNOWN: {
+    remedy: 'The log was reset or is that of another server: start again with a snapshot.',
+    retriable: false,
+  },
+  SOURCE_SNAPSHOT_DENIED: {
+    remedy: 'Grant RELOAD (or BACKUP_ADMIN) to the user, so that the snapshot can find its position in the log.',
+    retriable: false,
+  },
+  SOURCE_SNAPSHOT_RESTART: {
+    remedy: 'Nothing: the snapshot is started over.',
+    retriable: true,
+  },
+  SOURCE_SPOOL_FAILED: {
+    remedy: 'Make room in the spool folder, or set spoolFolder to a larger disk.',
+    retriable: false,
+  },
+});

@@ -1,0 +1,66 @@
+import type { Clock, TableRef } from '@mysync/core';
+import type { Logger } from '@mysync/telemetry';
+
+export interface HostAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** TLS towards the server; undefined fields are Node's defaults. */
+export interface SourceTls {
+  /** PEM text. */
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+  /** false accepts any certificate. */
+  readonly verify?: boolean;
+}
+
+export interface TableRule {
+  /** What to do with a table that has neither a primary key nor a NOT NULL unique key. */
+  readonly noKey: 'row-hash' | 'refuse';
+  /** Columns whose values choose the partition; the key's columns when omitted. */
+  readonly partitionBy?: readonly string[];
+}
+
+export interface MysqlSourceOptions {
+  /** Name of the source, as every message carries it. */
+  readonly name: string;
+  /** Tried in order. */
+  readonly hosts: readonly HostAddress[];
+  readonly user: string;
+  readonly password: string;
+  readonly tls?: SourceTls;
+  /** Our id as a replica. Default: a random one that no connected replica uses. */
+  readonly serverId?: number;
+  captures(ref: TableRef): boolean;
+  tableRule(ref: TableRef): TableRule;
+  /** A foreign key's cascade is not in MariaDB's log: stop when a captured table may have been changed by one (default), or warn. */
+  readonly onCascade?: 'stop' | 'warn';
+  /** The server sends something at least this often; three times this without a byte and the connection is replaced. Default 5000. */
+  readonly heartbeatMs?: number;
+  /** Default 10000. */
+  readonly connectionTimeoutMs?: number;
+  /** Received and not yet decoded bytes of the log at which the socket is paused. Default 8 MiB. */
+  readonly queueBytes?: number;
+  /** Encoded bytes of one open transaction that stay in memory; beyond, it goes to a file. Default 16 MiB. */
+  readonly spoolBytes?: number;
+  /** Default: the system's folder for temporary files. */
+  readonly spoolFolder?: string;
+  readonly clock?: Clock;
+  readonly logger?: Logger;
+}
+
+/** The options with every default filled in. */
+export interface ResolvedOptions extends Omit<MysqlSourceOptions, 'tls' | 'serverId'> {
+  readonly tls: SourceTls | undefined;
+  readonly serverId: number | undefined;
+  readonly onCascade: 'stop' | 'warn';
+  readonly heartbeatMs: number;
+  readonly connectionTimeoutMs: number;
+  readonly queueBytes: number;
+  readonly spoolBytes: number;
+  readonly spoolFolder: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}

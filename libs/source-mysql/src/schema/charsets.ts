@@ -1,0 +1,196 @@
+/**
+ * Charsets as the server itself has them.
+ *
+ * 1. Collation ids and character lengths are asked from the server: each flavour and version has its own.
+ * 2. Unicode charsets are decoded here. Every other one is decoded by a table that the server made by converting each of
+ *    its byte sequences: so a value of the stream is the text that SELECT shows, also where tables of other
+ *    libraries differ (latin1 is cp1252 with gaps filled; each CJK charset has several published mappings).
+ */
+import type { ServerSession, TextRow } from '../server/session.ts';
+
+/** Text of `buffer[start, end)`. */
+export type TextDecode = (buffer: Buffer, start: number, end: number) => string;
+
+const UNICODE: Readonly<Record<string, TextDecode>> = {
+  utf8: (buffer, start, end) => buffer.toString('utf8', start, end),
+  utf8mb3: (buffer, start, end) => buffer.toString('utf8', start, end),
+  utf8mb4: (buffer, start, end) => buffer.toString('utf8', start, end),
+  ascii: (buffer, start, end) => buffer.toString('latin1', start, end),
+  binary: (buffer, start, end) => buffer.toString('latin1', start, end),
+  ucs2: bigEndian,
+  utf16: bigEndian,
+  utf16le: (buffer, start, end) => buffer.toString('utf16le', start, end),
+  utf32: (buffer, start, end) => {
+    let text = '';
+    for (let at = start; at + 4 <= end; at += 4) text += String.fromCodePoint(buffer.readUInt32BE(at));
+    return text;
+  },
+  gb18030: (buffer, start, end) => gb18030.decode(buffer.subarray(start, end)),
+};
+const gb18030 = new TextDecoder('gb18030', { ignoreBOM: true });
+
+function bigEndian(buffer: Buffer, start: number, end: number): string {
+  const copy = Buffer.from(buffer.subarray(start, end - ((end - start) & 1)));
+  return copy.swap16().toString('utf16le', 0, copy.length);
+}
+
+/** Charsets with sequences of three bytes that begin with 0x8F. */
+const THREE_BYTES = new Set(['ujis', 'eucjpms']);
+
+export class Charsets {
+  readonly #charsetOf: ReadonlyMap<number, string>;
+  readonly #maxLength: ReadonlyMap<string, number>;
+  readonly #decoders = new Map<string, TextDecode>(Object.entries(UNICODE));
+
+  private constructor(charsetOf: ReadonlyMap<number, string>, maxLength: ReadonlyMap<string, number>) {
+    this.#charsetOf = charsetOf;
+    this.#maxLength = maxLength;
+  }
+
+  static async load(session: ServerSession): Promise<Charsets> {
+    const lengths = await session.query(
+      'SELECT CHARACTER_SET_NAME AS name, MAXLEN AS length FROM information_schema.CHARACTER_SETS',
+    );
+    // MariaDB's newer collations stand, with their ids, in the second table only
+    const [own, more] = [
+      await session.query('SELECT ID AS id, CHARACTER_SET_NAME AS name FROM information_schema.COLLATIONS'),
+      session.facts.flavor === 'mariadb' && session.facts.versionNumber >= 101_000
+        ? await session.query(
+            'SELECT ID AS id, CHARACTER_SET_NAME AS name FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY',
+          )
+        : [],
+    ];
+    const ids = new Map<number, string>();
+    for (const row of [...own, ...more])
+      if (row['id'] != null && row['name'] != null) ids.set(Number(row['id']), row['name']);
+    return new Charsets(ids, new Map(lengths.map((row) => [row['name'] ?? '', Number(row['length'])])));
+  }
+
+  charsetOf(collationId: number): string | undefined {
+    return this.#charsetOf.get(collationId);
+  }
+
+  /** Most bytes of one character. */
+  maxLength(charset: string): number {
+    return this.#maxLength.get(charset) ?? 1;
+  }
+
+  /** Throws unless the charset was prepared. */
+  decoder(charset: string): TextDecode {
+    const decode = this.#decoders.get(charset);
+    if (decode === undefined) throw new Error(`charset ${charset} was not prepared`);
+    return decode;
+  }
+
+  /** Fetches the tables of the charsets that have none yet. */
+  async prepare(names: Iterable<string>, session: ServerSession): Promise<void> {
+    for (const name of new Set(names)) {
+      if (name === '' || this.#decoders.has(name)) continue;
+      this.#decoders.set(name, await fetchDecoder(name, this.maxLength(name), session));
+    }
+  }
+}
+
+async function fetchDecoder(charset: string, maxLength: number, session: ServerSession): Promise<TextDecode> {
+  const singles: (string | undefined)[] = new Array(256);
+  for (const row of await session.query(conversion(charset, '', 0, 255))) {
+    const text = utf16Text(row);
+    const byte = Number.parseInt(row['bytes'] ?? '', 16);
+    // where the server has no character it gives NULL or a question mark
+    if (text !== undefined && (text !== '?' || byte === 0x3f)) singles[byte] = text;
+  }
+  if (maxLength === 1) return singleByteDecoder(singles);
+  const pairs = await fetchPairs(charset, '', session);
+  const triples = THREE_BYTES.has(charset) ? await fetchPairs(charset, '8F', session) : undefined;
+  return multiByteDecoder(singles, pairs, triples);
+}
+
+async function fetchPairs(
+  charset: string,
+  prefix: string,
+  session: ServerSession,
+): Promise<readonly (string | undefined)[]> {
+  const table: (string | undefined)[] = new Array(65_536);
+  const leads = `(${bytesQuery(0x80, 0xff)}) a`;
+  const trails = `(${bytesQuery(0x30, 0xff)}) b`;
+  const bytes = `CONCAT(a.h, b.h)`;
+  const rows = await session.query(
+    `SELECT ${bytes} AS bytes, ${converted(charset, `CONCAT('${prefix}', ${bytes})`)} AS text FROM ${leads}, ${trails}`,
+  );
+  for (const row of rows) {
+    const text = utf16Text(row);
+    if (text !== undefined && text !== '?') table[Number.parseInt(row['bytes'] ?? '', 16)] = text;
+  }
+  return table;
+}
+
+function conversion(charset: string, prefix: string, from: number, to: number): string {
+  return `SELECT a.h AS bytes, ${converted(charset, `CONCAT('${prefix}', a.h)`)} AS text FROM (${bytesQuery(from, to)}) a`;
+}
+
+/** The name comes from the server's own list of charsets. */
+function converted(charset: string, hex: string): string {
+  return `HEX(CONVERT(CONVERT(UNHEX(${hex}) USING ${charset}) USING utf16))`;
+}
+
+function bytesQuery(from: number, to: number): string {
+  const hex = Array.from({ length: to - from + 1 }, (_, i) => (from + i).toString(16).padStart(2, '0').toUpperCase());
+  return hex.map((text, i) => (i === 0 ? `SELECT '${text}' AS h` : `SELECT '${text}'`)).join(' UNION ALL ');
+}
+
+function utf16Text(row: TextRow): string | undefined {
+  const hex = row['text'];
+  if (hex == null || hex === '') return undefined;
+  const bytes = Buffer.from(hex, 'hex');
+  return bigEndian(bytes, 0, bytes.length);
+}
+
+function isAscii(buffer: Buffer, start: number, end: number): boolean {
+  for (let at = start; at < end; at += 1) if ((buffer[at] as number) > 0x7f) return false;
+  return true;
+}
+
+function singleByteDecoder(singles: readonly (string | undefined)[]): TextDecode {
+  const plain = asciiIsPlain(singles);
+  return (buffer, start, end) => {
+    if (plain && isAscii(buffer, start, end)) return buffer.toString('latin1', start, end);
+    let text = '';
+    for (let at = start; at < end; at += 1) text += singles[buffer[at] as number] ?? '?';
+    return text;
+  };
+}
+
+function multiByteDecoder(
+  singles: readonly (string | undefined)[],
+  pairs: readonly (string | undefined)[],
+  triples: readonly (string | undefined)[] | undefined,
+): TextDecode {
+  const plain = asciiIsPlain(singles);
+  return (buffer, start, end) => {
+    if (plain && isAscii(buffer, start, end)) return buffer.toString('latin1', start, end);
+    let text = '';
+    for (let at = start; at < end; ) {
+      const first = buffer[at] as number;
+      const single = singles[first];
+      if (single !== undefined) {
+        text += single;
+        at += 1;
+      } else if (first === 0x8f && triples !== undefined && at + 2 < end) {
+        text += triples[((buffer[at + 1] as number) << 8) | (buffer[at + 2] as number)] ?? '?';
+        at += 3;
+      } else if (at + 1 < end) {
+        text += pairs[(first << 8) | (buffer[at + 1] as number)] ?? '?';
+        at += 2;
+      } else {
+        text += '?';
+        at += 1;
+      }
+    }
+    return text;
+  };
+}
+
+/** Charsets such as swe7 have letters in place of ASCII's brackets. */
+function asciiIsPlain(singles: readonly (string | undefined)[]): boolean {
+  return singles.slice(0, 128).every((text, byte) => text === String.fromCharCode(byte));
+}

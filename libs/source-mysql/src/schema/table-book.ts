@@ -1,0 +1,157 @@
+/**
+ * What the stream knows of tables: for each, the map it saw last and what was made of it.
+ *
+ * A table map is looked at once per version: equal bytes mean an equal table. What the map does not say (unique keys, MariaDB's
+ * logical types, whether it is a sequence) is asked from the catalogue then.
+ */
+import { formatTableRef, type TableRef } from '@mysync/core';
+import { compileTable, type TablePlan } from '@mysync/wire';
+import { columnReader, RowReader } from '../binlog/row-reader.ts';
+import { readTableMap, type TableMap } from '../binlog/table-map.ts';
+import { sourceErrors } from '../errors.ts';
+import type { ResolvedOptions } from '../options.ts';
+import type { LazySession } from '../server/lazy-session.ts';
+import type { Charsets } from './charsets.ts';
+import { kindOf } from './column-shape.ts';
+import { shapeOf } from './from-table-map.ts';
+import { buildSchema, chooseKey } from './key-choice.ts';
+import { type CascadingKey, readCascades, readTableFacts, type TableFacts } from './table-facts.ts';
+
+export interface KnownTable {
+  readonly ref: TableRef;
+  readonly columnCount: number;
+  readonly plan: TablePlan;
+  readonly reader: RowReader;
+}
+
+export interface TableBookOptions extends Pick<ResolvedOptions, 'captures' | 'tableRule' | 'logger'> {
+  readonly session: LazySession;
+  readonly charsets: Charsets;
+  /** Captured tables that are there at the start. */
+  readonly listed: readonly TableRef[];
+}
+
+/** The columns of a MariaDB sequence, which is logged as if it were a table. */
+const SEQUENCE =
+  'next_not_cached_value,minimum_value,maximum_value,start_value,increment,cache_size,cycle_option,cycle_count';
+
+interface Page {
+  readonly identity: Buffer;
+  readonly table: KnownTable | null;
+}
+
+export class TableBook {
+  readonly #options: TableBookOptions;
+  readonly #pages = new Map<string, Page>();
+  readonly #captured = new Map<string, boolean>();
+  readonly #cascades = new Map<string, readonly CascadingKey[]>();
+
+  constructor(options: TableBookOptions) {
+    this.#options = options;
+  }
+
+  captures(ref: TableRef): boolean {
+    const name = `${ref.database}\0${ref.table}`;
+    let captured = this.#captured.get(name);
+    if (captured === undefined) {
+      captured = !isServersOwn(ref.database) && this.#options.captures(ref);
+      if (this.#captured.size > 100_000) this.#captured.clear();
+      this.#captured.set(name, captured);
+    }
+    return captured;
+  }
+
+  /** null: not captured. undefined: `learn` it first. */
+  lookUp(ref: TableRef, buffer: Buffer, start: number, end: number): KnownTable | null | undefined {
+    if (!this.captures(ref)) return null;
+    const page = this.#pages.get(`${ref.database}\0${ref.table}`);
+    // the identity begins behind the table id of six bytes
+    if (page === undefined || buffer.compare(page.identity, 0, page.identity.length, start + 6, end) !== 0)
+      return undefined;
+    return page.table;
+  }
+
+  /** `where` is for the errors. */
+  async learn(buffer: Buffer, start: number, end: number, where: string): Promise<KnownTable | null> {
+    const map = readTableMap(buffer, start, end);
+    const table = await this.#understand(map, where);
+    // a copy, so that the page does not keep the whole packet
+    this.#pages.set(`${map.database}\0${map.table}`, { identity: Buffer.from(map.identity), table });
+    return table;
+  }
+
+  /** The captured tables of a database, as far as known: those there at the start and those seen since. */
+  tablesOf(database: string): readonly TableRef[] {
+    const names = new Set(this.#options.listed.map((ref) => `${ref.database}\0${ref.table}`));
+    for (const [name, page] of this.#pages) if (page.table !== null) names.add(name);
+    return [...names]
+      .map((name) => ({ database: name.slice(0, name.indexOf('\0')), table: name.slice(name.indexOf('\0') + 1) }))
+      .filter((ref) => ref.database === database);
+  }
+
+  /** After DDL: what the catalogue said may have changed. */
+  forget(ref: TableRef): void {
+    this.#pages.delete(`${ref.database}\0${ref.table}`);
+    this.#cascades.clear();
+  }
+
+  /** The foreign keys by which the server changes rows of this table. */
+  async cascades(child: TableRef): Promise<readonly CascadingKey[]> {
+    const name = `${child.database}\0${child.table}`;
+    let keys = this.#cascades.get(name);
+    if (keys === undefined) {
+      keys = await this.#options.session.use((session) => readCascades(session, child));
+      this.#cascades.set(name, keys);
+    }
+    return keys;
+  }
+
+  async #understand(map: TableMap, where: string): Promise<KnownTable | null> {
+    const { session, charsets, logger } = this.#options;
+    const ref = { database: map.database, table: map.table };
+    const { columns } = map;
+    if (columns === undefined) {
+      throw sourceErrors.SOURCE_ROW_METADATA_MISSING({
+        message: `the log does not name the columns of ${formatTableRef(ref)}`,
+        where: { table: formatTableRef(ref), position: where },
+      });
+    }
+    if (columns.map((column) => column.name).join(',') === SEQUENCE) return null;
+    const facts = await session.use((open) => readTableFacts(open, ref));
+    if (facts?.versioned === true) throw tableVersioned(ref);
+    if (facts === undefined) {
+      logger.debug({ table: formatTableRef(ref), position: where }, 'table is in the log but no longer on the server');
+    }
+    const needed = columns.flatMap((column) => charsets.charsetOf(column.collationId) ?? []);
+    await session.use((open) => charsets.prepare(needed, open));
+    const shapes = columns.map((column) => shapeOf(column, ref, charsets, logicalTypes(facts)));
+    const primaryKey = map.primaryKey.map((index) => columns[index]?.name ?? '');
+    const rule = this.#options.tableRule(ref);
+    const schema = buildSchema(ref, shapes, chooseKey(shapes, primaryKey, facts?.uniqueKeys ?? []), rule);
+    const plan = compileTable({ schema, ...(rule.partitionBy === undefined ? {} : { partitionBy: rule.partitionBy }) });
+    const readers = columns.map((column, i) => {
+      const shape = shapes[i] as (typeof shapes)[number];
+      const decode = kindOf(shape) === 'bytes' || shape.charset === '' ? undefined : charsets.decoder(shape.charset);
+      return columnReader(column, shape, decode);
+    });
+    return { ref, columnCount: map.columnCount, plan, reader: new RowReader(readers) };
+  }
+}
+
+function logicalTypes(facts: TableFacts | undefined): TableFacts['logicalTypes'] {
+  return facts?.logicalTypes ?? new Map();
+}
+
+/** Databases that belong to the server: nobody captures those. */
+export function isServersOwn(database: string): boolean {
+  return (
+    database === 'mysql' || database === 'sys' || database === 'performance_schema' || database === 'information_schema'
+  );
+}
+
+export function tableVersioned(ref: TableRef): Error {
+  return sourceErrors.SOURCE_TABLE_VERSIONED({
+    message: `table ${formatTableRef(ref)} is system-versioned`,
+    where: { table: formatTableRef(ref) },
+  });
+}

@@ -1,0 +1,113 @@
+/** What only the server's catalogue tells of a table. It tells of now: see each use for why that is right for rows of then. */
+import { isMysyncError, type TableRef } from '@mysync/core';
+import { quoteTable } from '../server/dialect.ts';
+import { SERVER_ERRORS } from '../server/mysql-error.ts';
+import type { ServerSession, TextRow } from '../server/session.ts';
+
+export type LogicalType = 'uuid' | 'inet4' | 'inet6';
+
+export interface TableFacts {
+  readonly ref: TableRef;
+  readonly versioned: boolean;
+  readonly sequence: boolean;
+  readonly primaryKey: readonly string[];
+  /** Column names of the unique keys that name every row (no NULL, no prefix, no expression), in the server's order. */
+  readonly uniqueKeys: readonly (readonly string[])[];
+  /** MariaDB's types that the log shows as BINARY, by column name. */
+  readonly logicalTypes: ReadonlyMap<string, LogicalType>;
+}
+
+/** Tables of the server that a filter wants; never those of the server itself. */
+export async function listTables(
+  session: ServerSession,
+  captures: (ref: TableRef) => boolean,
+): Promise<readonly TableRef[]> {
+  const rows = await session.query(
+    `SELECT TABLE_SCHEMA AS db, TABLE_NAME AS name FROM information_schema.TABLES
+     WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')
+       AND TABLE_SCHEMA NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')
+     ORDER BY TABLE_SCHEMA, TABLE_NAME`,
+  );
+  return rows.map((row) => ({ database: row['db'] ?? '', table: row['name'] ?? '' })).filter((ref) => captures(ref));
+}
+
+/** undefined when there is no such table (any more). */
+export async function readTableFacts(session: ServerSession, ref: TableRef): Promise<TableFacts | undefined> {
+  const names = [ref.database, ref.table];
+  const table = await session.first(
+    'SELECT TABLE_TYPE AS type FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?',
+    names,
+  );
+  if (table === undefined) return undefined;
+  const type = table['type'] ?? '';
+  const keys = await showKeys(session, ref);
+  if (keys === undefined) return undefined;
+  const logical =
+    session.facts.flavor === 'mariadb'
+      ? await session.query(
+          `SELECT COLUMN_NAME AS name, DATA_TYPE AS type FROM information_schema.COLUMNS
+           WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND DATA_TYPE IN ('uuid', 'inet4', 'inet6')`,
+          names,
+        )
+      : [];
+  return {
+    ref,
+    versioned: type === 'SYSTEM VERSIONED',
+    sequence: type === 'SEQUENCE',
+    primaryKey: keys.get('PRIMARY')?.columns ?? [],
+    uniqueKeys: [...keys].filter(([name, key]) => name !== 'PRIMARY' && key.namesRows).map(([, key]) => key.columns),
+    logicalTypes: new Map(logical.map((row) => [row['name'] ?? '', row['type'] as LogicalType])),
+  };
+}
+
+interface Key {
+  readonly columns: string[];
+  namesRows: boolean;
+}
+
+async function showKeys(session: ServerSession, ref: TableRef): Promise<ReadonlyMap<string, Key> | undefined> {
+  let rows: readonly TextRow[];
+  try {
+    rows = await session.query(`SHOW KEYS FROM ${quoteTable(ref)} WHERE Non_unique = 0`);
+  } catch (error) {
+    if (isMysyncError(error) && isNoSuchTable(error.cause)) return undefined;
+    throw error;
+  }
+  const keys = new Map<string, Key>();
+  for (const row of rows) {
+    const name = row['Key_name'] ?? '';
+    const key = keys.get(name) ?? { columns: [], namesRows: true };
+    keys.set(name, key);
+    key.columns.push(row['Column_name'] ?? '');
+    if (row['Null'] === 'YES' || row['Sub_part'] != null || row['Column_name'] == null) key.namesRows = false;
+  }
+  return keys;
+}
+
+function isNoSuchTable(cause: unknown): boolean {
+  return (
+    typeof cause === 'object' && cause !== null && (cause as { errno?: unknown }).errno === SERVER_ERRORS.NO_SUCH_TABLE
+  );
+}
+
+/** A foreign key of `child` by which the server itself changes its rows. */
+export interface CascadingKey {
+  readonly child: TableRef;
+  readonly parent: TableRef;
+}
+
+/** Foreign keys whose actions change rows of the child: of one child, or of all tables. */
+export async function readCascades(session: ServerSession, child?: TableRef): Promise<readonly CascadingKey[]> {
+  const rows = await session.query(
+    `SELECT r.CONSTRAINT_SCHEMA AS db, r.TABLE_NAME AS name, r.UNIQUE_CONSTRAINT_SCHEMA AS parent_db,
+            r.REFERENCED_TABLE_NAME AS parent
+     FROM information_schema.REFERENTIAL_CONSTRAINTS r
+     WHERE (r.DELETE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT') OR r.UPDATE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT'))
+     ${child === undefined ? '' : 'AND r.CONSTRAINT_SCHEMA = ? AND r.TABLE_NAME = ?'}`,
+    child === undefined ? [] : [child.database, child.table],
+  );
+  return rows.map((row) => ({
+    child: { database: row['db'] ?? '', table: row['name'] ?? '' },
+    parent: { database: row['parent_db'] ?? '', table: row['parent'] ?? '' },
+  }));
+}

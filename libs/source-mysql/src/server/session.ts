@@ -1,0 +1,197 @@
+/** Sessions with the server, and the translation of what the client library throws. */
+
+import { causeText, coreErrors, isMysyncError, type MysyncError } from '@mysync/core';
+import { type Connection, type ConnectionOptions, createConnection } from 'mysql2/promise';
+import { sourceErrors } from '../errors.ts';
+import type { HostAddress, ResolvedOptions, SourceTls } from '../options.ts';
+import type { ServerIdentity } from '../port.ts';
+import { type MysqlError, mysqlErrorFields, SERVER_ERRORS } from './mysql-error.ts';
+
+/** One row of a result: text exactly as the server prints it, or null. */
+export type TextRow = Readonly<Record<string, string | null>>;
+
+/** What a host is: asked once for each session. */
+export interface ServerFacts extends ServerIdentity {
+  readonly host: HostAddress;
+  /** `major * 10000 + minor * 100 + patch`. */
+  readonly versionNumber: number;
+}
+
+type Credentials = Pick<ResolvedOptions, 'user' | 'password' | 'tls' | 'connectionTimeoutMs'>;
+
+/** mysql2's connection options: everything as text, nothing converted. */
+export function connectionOptions(credentials: Credentials, host: HostAddress): ConnectionOptions {
+  return {
+    host: host.host,
+    port: host.port,
+    user: credentials.user,
+    password: credentials.password,
+    connectTimeout: credentials.connectionTimeoutMs,
+    enableKeepAlive: true,
+    charset: 'utf8mb4_general_ci',
+    dateStrings: true,
+    supportBigNumbers: true,
+    bigNumberStrings: true,
+    ...(credentials.tls === undefined ? {} : { ssl: tlsOptions(credentials.tls) }),
+  };
+}
+
+function tlsOptions(tls: SourceTls): NonNullable<ConnectionOptions['ssl']> {
+  return {
+    ...(tls.ca === undefined ? {} : { ca: tls.ca }),
+    ...(tls.cert === undefined ? {} : { cert: tls.cert }),
+    ...(tls.key === undefined ? {} : { key: tls.key }),
+    rejectUnauthorized: tls.verify ?? true,
+  };
+}
+
+/** A session for questions: every value of every result is text as the server prints it. */
+export class ServerSession {
+  readonly facts: ServerFacts;
+  readonly #connection: Connection;
+
+  private constructor(connection: Connection, facts: ServerFacts) {
+    this.#connection = connection;
+    this.facts = facts;
+  }
+
+  static async open(credentials: Credentials, host: HostAddress): Promise<ServerSession> {
+    let connection: Connection | undefined;
+    try {
+      connection = await createConnection({
+        ...connectionOptions(credentials, host),
+        typeCast: (field) => field.string(),
+      });
+      // without a listener an error between two queries would end the process; the next query reports it
+      connection.on('error', () => undefined);
+      return new ServerSession(connection, await readFacts(connection, host));
+    } catch (error) {
+      connection?.destroy();
+      throw connectError(error, host, credentials.user);
+    }
+  }
+
+  /** mysql2's own connection, for what needs streaming. */
+  get connection(): Connection {
+    return this.#connection;
+  }
+
+  /** Values are escaped into the text by the client library. */
+  async query(sql: string, values: readonly unknown[] = []): Promise<readonly TextRow[]> {
+    try {
+      const [rows] = await this.#connection.query(sql, [...values]);
+      return Array.isArray(rows) ? (rows as unknown as readonly TextRow[]) : [];
+    } catch (error) {
+      throw queryError(error, this.facts.host, sql);
+    }
+  }
+
+  async first(sql: string, values: readonly unknown[] = []): Promise<TextRow | undefined> {
+    return (await this.query(sql, values))[0];
+  }
+
+  /** Global variables by name; those that the server does not know are missing. */
+  async variables(names: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const list = names.map(() => '?').join(', ');
+    const rows = await this.query(`SHOW GLOBAL VARIABLES WHERE Variable_name IN (${list})`, names);
+    return new Map(rows.map((row) => [String(row['Variable_name']).toLowerCase(), row['Value'] ?? '']));
+  }
+
+  close(): void {
+    this.#connection.destroy();
+  }
+}
+
+async function readFacts(connection: Connection, host: HostAddress): Promise<ServerFacts> {
+  const [rows] = await connection.query('SELECT VERSION() AS version');
+  const version = String((rows as unknown as readonly TextRow[])[0]?.['version'] ?? '');
+  const flavor = /mariadb/i.test(version) ? 'mariadb' : 'mysql';
+  const name = flavor === 'mysql' ? 'server_uuid' : 'server_uid';
+  const [found] = await connection.query(
+    `SHOW GLOBAL VARIABLES WHERE Variable_name IN ('${name}', 'hostname', 'port', 'server_id')`,
+  );
+  const values = new Map((found as unknown as readonly TextRow[]).map((row) => [row['Variable_name'], row['Value']]));
+  // MariaDB before 10.10 has no unique id of its own
+  const uuid = values.get(name) ?? `${values.get('hostname')}:${values.get('port')}:${values.get('server_id')}`;
+  const [major = 0, minor = 0, patch = 0] = (/^(\d+)\.(\d+)\.(\d+)/.exec(version)?.slice(1) ?? []).map(Number);
+  return { host, uuid, flavor, version, versionNumber: major * 10_000 + minor * 100 + patch };
+}
+
+export function formatHost(host: HostAddress): string {
+  return `${host.host}:${host.port}`;
+}
+
+const DENIED = new Set([
+  'ER_ACCESS_DENIED_ERROR',
+  'ER_ACCESS_DENIED_NO_PASSWORD_ERROR',
+  'ER_DBACCESS_DENIED_ERROR',
+  'ER_ACCOUNT_HAS_BEEN_LOCKED',
+  'ER_MUST_CHANGE_PASSWORD_LOGIN',
+]);
+const NO_HOST = new Set(['ER_HOST_NOT_PRIVILEGED', 'ER_HOST_IS_BLOCKED']);
+
+/** What a failed connect means to an operator. */
+export function connectError(error: unknown, host: HostAddress, user: string): MysyncError {
+  if (isMysyncError(error)) return error;
+  const { code, errno } = mysqlErrorFields(error);
+  const where = { host: formatHost(host) };
+  if (errno === SERVER_ERRORS.SPECIFIC_ACCESS_DENIED) {
+    return sourceErrors.SOURCE_GRANT_MISSING({
+      message: `user '${user}' may not read the log`,
+      where,
+      remedy: `GRANT REPLICATION SLAVE ON *.* TO '${user}'@'%';`,
+      cause: error,
+    });
+  }
+  if (DENIED.has(code) || NO_HOST.has(code)) {
+    return sourceErrors.SOURCE_ACCESS_DENIED({
+      message: `${formatHost(host)} refuses user '${user}'`,
+      where,
+      cause: error,
+    });
+  }
+  if (isTlsError(error, code)) {
+    return sourceErrors.SOURCE_TLS_FAILED({ message: `no TLS connection to ${formatHost(host)}`, where, cause: error });
+  }
+  if (code === '' && errno === 0) return coreErrors.INTERNAL({ message: 'connecting failed', where, cause: error });
+  return sourceErrors.SOURCE_UNREACHABLE({ message: `no answer from ${formatHost(host)}`, where, cause: error });
+}
+
+function isTlsError(error: unknown, code: string): boolean {
+  if (code === 'HANDSHAKE_NO_SSL_SUPPORT' || code === 'HANDSHAKE_SSL_ERROR') return true;
+  if (/^(ERR_TLS|ERR_SSL|CERT_|SELF_SIGNED|DEPTH_ZERO|UNABLE_TO)/.test(code)) return true;
+  return (
+    error instanceof Error &&
+    error.cause instanceof Error &&
+    isTlsError(error.cause, mysqlErrorFields(error.cause).code)
+  );
+}
+
+const PRIVILEGE = new Set([
+  'ER_SPECIFIC_ACCESS_DENIED_ERROR',
+  'ER_TABLEACCESS_DENIED_ERROR',
+  'ER_COLUMNACCESS_DENIED_ERROR',
+  'ER_DBACCESS_DENIED_ERROR',
+  'ER_ACCESS_DENIED_ERROR',
+]);
+
+function queryError(error: unknown, host: HostAddress, sql: string): MysyncError {
+  if (isMysyncError(error)) return error;
+  const fields: MysqlError = mysqlErrorFields(error);
+  const where = { host: formatHost(host), statement: sql.length > 200 ? `${sql.slice(0, 200)}…` : sql };
+  if (fields.fatal || fields.errno === 0) {
+    return sourceErrors.SOURCE_CONNECTION_LOST({
+      message: `lost the connection to ${formatHost(host)}`,
+      where,
+      cause: error,
+    });
+  }
+  if (PRIVILEGE.has(fields.code)) {
+    return sourceErrors.SOURCE_GRANT_MISSING({
+      message: `the server does not permit a statement: ${causeText(error)}`,
+      where,
+      cause: error,
+    });
+  }
+  return sourceErrors.SOURCE_QUERY_FAILED({ message: `a statement failed: ${causeText(error)}`, where, cause: error });
+}

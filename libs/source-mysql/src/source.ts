@@ -1,0 +1,134 @@
+/** The BinlogSource of MySQL and MariaDB. */
+import { tmpdir } from 'node:os';
+import { type Finding, isMysyncError, MysyncError, type SourcePosition, systemClock } from '@mysync/core';
+import { silentLogger } from '@mysync/telemetry';
+import { checkGrants } from './check/grants.ts';
+import { checkServerId } from './check/server-id.ts';
+import { checkSettings, SETTINGS } from './check/settings.ts';
+import { checkTables } from './check/tables.ts';
+import { sourceErrors } from './errors.ts';
+import type { MysqlSourceOptions, ResolvedOptions } from './options.ts';
+import type { BinlogSource, ServerIdentity, Snapshot, SnapshotProgress, SourceItem } from './port.ts';
+import { listTables } from './schema/table-facts.ts';
+import { currentPosition, logFiles } from './server/log-state.ts';
+import { formatHost, ServerSession } from './server/session.ts';
+import { openSnapshot } from './snapshot/snapshot.ts';
+import { streamLog } from './stream/log-stream.ts';
+
+const FIRST_OFFSET = 4;
+
+export function createMysqlSource(options: MysqlSourceOptions): BinlogSource {
+  return new MysqlSource(options);
+}
+
+class MysqlSource implements BinlogSource {
+  readonly #options: ResolvedOptions;
+  readonly #closed = new AbortController();
+
+  constructor(options: MysqlSourceOptions) {
+    this.#options = {
+      ...options,
+      tls: options.tls,
+      serverId: options.serverId,
+      onCascade: options.onCascade ?? 'stop',
+      heartbeatMs: options.heartbeatMs ?? 5000,
+      connectionTimeoutMs: options.connectionTimeoutMs ?? 10_000,
+      queueBytes: options.queueBytes ?? 8 << 20,
+      spoolBytes: options.spoolBytes ?? 16 << 20,
+      spoolFolder: options.spoolFolder ?? tmpdir(),
+      clock: options.clock ?? systemClock,
+      logger: (options.logger ?? silentLogger).child({ component: 'source', source: options.name }),
+    };
+  }
+
+  async check(): Promise<readonly Finding[]> {
+    return await this.#with((session) => this.#findings(session));
+  }
+
+  async identify(): Promise<ServerIdentity> {
+    return await this.#with(async (session) => {
+      for (const finding of await this.#findings(session)) {
+        if (finding.level !== 'error') continue;
+        const entry = sourceErrors.entries[finding.code as keyof typeof sourceErrors.entries];
+        const where = { host: formatHost(session.facts.host) };
+        throw new MysyncError(finding.code, entry, { message: finding.message, remedy: finding.remedy, where });
+      }
+      const { uuid, flavor, version } = session.facts;
+      return { uuid, flavor, version };
+    });
+  }
+
+  async currentPosition(): Promise<SourcePosition> {
+    return await this.#with(currentPosition);
+  }
+
+  async earliestPosition(): Promise<SourcePosition> {
+    return await this.#with(async (session) => {
+      const oldest = (await logFiles(session))[0];
+      if (oldest === undefined) throw sourceErrors.SOURCE_BINLOG_OFF({ message: 'the server has no binary log' });
+      return { file: oldest.file, offset: FIRST_OFFSET, gtidSet: '' };
+    });
+  }
+
+  async snapshot(options: { onProgress(progress: SnapshotProgress): void; signal: AbortSignal }): Promise<Snapshot> {
+    return await openSnapshot({
+      source: this.#options,
+      openSession: () => this.#openSession(),
+      onProgress: options.onProgress,
+      signal: AbortSignal.any([options.signal, this.#closed.signal]),
+    });
+  }
+
+  stream(options: { from: SourcePosition; signal: AbortSignal }): AsyncIterable<readonly SourceItem[]> {
+    return streamLog({
+      source: this.#options,
+      openSession: () => this.#openSession(),
+      from: options.from,
+      signal: AbortSignal.any([options.signal, this.#closed.signal]),
+    });
+  }
+
+  close(): Promise<void> {
+    this.#closed.abort();
+    return Promise.resolve();
+  }
+
+  async #findings(session: ServerSession): Promise<readonly Finding[]> {
+    const settings = checkSettings(session.facts, await session.variables(SETTINGS));
+    const tables = await listTables(session, this.#options.captures);
+    return [
+      ...settings,
+      ...(await checkGrants(session, tables)),
+      ...(await checkServerId(session, this.#options.serverId)),
+      ...(await checkTables(session, this.#options, tables)),
+    ];
+  }
+
+  async #with<T>(question: (session: ServerSession) => Promise<T>): Promise<T> {
+    const session = await this.#openSession();
+    try {
+      return await question(session);
+    } finally {
+      session.close();
+    }
+  }
+
+  /** The first host that answers. A host that refuses us is no reason to try the next: the configuration is wrong. */
+  async #openSession(): Promise<ServerSession> {
+    const failures: MysyncError[] = [];
+    for (const host of this.#options.hosts) {
+      try {
+        return await ServerSession.open(this.#options, host);
+      } catch (error) {
+        if (!isMysyncError(error, 'SOURCE_UNREACHABLE')) throw error;
+        failures.push(error);
+      }
+    }
+    const [first] = failures;
+    if (first !== undefined && failures.length === 1) throw first;
+    throw sourceErrors.SOURCE_UNREACHABLE({
+      message: `no answer from any of ${this.#options.hosts.map(formatHost).join(', ')}`,
+      cause: first,
+    });
+  }
+}

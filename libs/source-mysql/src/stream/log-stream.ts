@@ -1,0 +1,222 @@
+/**
+ * The log as a stream of items that survives its connection.
+ *
+ * 1. After a lost connection reading resumes at the boundary of the last transaction handed over: a transaction of which a part
+ *    was read is read again whole, so nothing comes twice and nothing is left out.
+ * 2. The same server only: another UUID is an error, since positions of one server mean nothing on another.
+ * 3. What was complete before an error is handed over before the error is thrown; nothing after it is.
+ */
+import { randomBytes, randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { type BinlogPosition, causeText, formatBinlogPosition, isMysyncError, type SourcePosition } from '@mysync/core';
+import { Backoff } from '@mysync/flow';
+import type { LogConnection } from '../binlog/log-event.ts';
+import { sourceErrors } from '../errors.ts';
+import type { ResolvedOptions } from '../options.ts';
+import type { SourceItem } from '../port.ts';
+import { Charsets } from '../schema/charsets.ts';
+import { TableBook } from '../schema/table-book.ts';
+import { listTables } from '../schema/table-facts.ts';
+import { LazySession } from '../server/lazy-session.ts';
+import { checkPosition, connectedReplicas, logFiles, ownServerId } from '../server/log-state.ts';
+import { formatHost, type ServerSession } from '../server/session.ts';
+import { ZongjiConnection } from '../zongji/zongji-connection.ts';
+import { TransactionAssembler } from './transaction-assembler.ts';
+import { TransactionSpool } from './transaction-spool.ts';
+
+const BATCH_ITEMS = 1024;
+const FIRST_OFFSET = 4;
+
+export interface LogStreamOptions {
+  readonly source: ResolvedOptions;
+  /** A session with the first host that answers. */
+  openSession(): Promise<ServerSession>;
+  readonly from: SourcePosition;
+  readonly signal: AbortSignal;
+}
+
+export async function* streamLog(options: LogStreamOptions): AsyncGenerator<readonly SourceItem[]> {
+  const { source, signal } = options;
+  const { logger } = source;
+  const backoff = new Backoff({ minMs: 200, maxMs: 10_000 });
+  let position = options.from;
+  let serverUuid: string | undefined;
+  while (!signal.aborted) {
+    const run = new LogRun(options, position, serverUuid);
+    try {
+      for await (const batch of run.items()) {
+        position = run.boundary;
+        backoff.reset();
+        yield batch;
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      if (!isMysyncError(error) || !error.retriable) throw error;
+      const waitMs = backoff.next();
+      logger.warn(
+        { code: error.code, cause: causeText(error), position: formatBinlogPosition(run.boundary), waitMs },
+        'the stream of the log broke off and is opened again',
+      );
+      await source.clock.sleep(waitMs, signal).catch(() => undefined);
+    } finally {
+      position = run.boundary;
+      serverUuid = run.serverUuid ?? serverUuid;
+      await run.close();
+    }
+  }
+}
+
+/** One connection's worth of the stream. */
+class LogRun {
+  readonly #options: LogStreamOptions;
+  readonly #from: SourcePosition;
+  readonly #spool: TransactionSpool;
+  readonly #lookups: LazySession;
+  #connection: LogConnection | undefined;
+  #assembler: TransactionAssembler | undefined;
+  serverUuid: string | undefined;
+
+  constructor(options: LogStreamOptions, from: SourcePosition, serverUuid: string | undefined) {
+    this.#options = options;
+    this.#from = from;
+    this.serverUuid = serverUuid;
+    const { spoolBytes, spoolFolder } = options.source;
+    this.#spool = new TransactionSpool({ memoryBytes: spoolBytes, folder: spoolFolder });
+    this.#lookups = new LazySession(options.openSession);
+  }
+
+  get boundary(): SourcePosition {
+    return this.#assembler?.boundary ?? this.#from;
+  }
+
+  async *items(): AsyncGenerator<readonly SourceItem[]> {
+    const { signal } = this.#options;
+    const assembler = await this.#open();
+    const connection = this.#connection as LogConnection;
+    for (;;) {
+      const events = connection.take();
+      if (events.length === 0) {
+        await connection.wait(signal);
+        continue;
+      }
+      let batch: SourceItem[] = [];
+      let failure: unknown;
+      for (const event of events) {
+        try {
+          const question = assembler.process(event);
+          if (question !== undefined) await question;
+        } catch (error) {
+          failure = error;
+          break;
+        }
+        if (!assembler.ready) continue;
+        for (const items of assembler.drain()) {
+          for (const item of items) batch.push(item);
+          if (batch.length < BATCH_ITEMS) continue;
+          yield batch;
+          batch = [];
+        }
+        if (signal.aborted) return;
+      }
+      const keepalive = failure === undefined ? assembler.takeKeepalive() : undefined;
+      if (keepalive !== undefined) batch.push(keepalive);
+      if (batch.length > 0) yield batch;
+      if (failure !== undefined) throw failure;
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#connection?.close();
+    this.#lookups.close();
+    this.#spool.close();
+  }
+
+  async #open(): Promise<TransactionAssembler> {
+    const { source } = this.#options;
+    const session = await this.#options.openSession();
+    try {
+      const { facts } = session;
+      if (this.serverUuid !== undefined && this.serverUuid !== facts.uuid) {
+        throw sourceErrors.SOURCE_SERVER_CHANGED({
+          message: `${formatHost(facts.host)} is another server than the one that was read before`,
+          where: { host: formatHost(facts.host), before: this.serverUuid, now: facts.uuid },
+        });
+      }
+      this.serverUuid = facts.uuid;
+      const start = await reachable(session, this.#from);
+      const charsets = await Charsets.load(session);
+      const listed = await listTables(session, source.captures);
+      const names = await session.variables(['lower_case_table_names']);
+      const serverId = await freeServerId(session, source.serverId);
+      const book = new TableBook({ ...source, session: this.#lookups, charsets, listed });
+      this.#connection = await ZongjiConnection.open({
+        host: facts.host,
+        credentials: source,
+        serverId,
+        hostName: `mysync-${source.name}`.slice(0, 60),
+        replicaUuid: randomUUID(),
+        from: start,
+        heartbeatMs: source.heartbeatMs,
+        queueBytes: source.queueBytes,
+        clock: source.clock,
+      });
+      source.logger.info(
+        { host: formatHost(facts.host), position: formatBinlogPosition(start), serverId, machine: hostname() },
+        'reading the log',
+      );
+      this.#assembler = new TransactionAssembler({
+        ...source,
+        flavor: facts.flavor,
+        serverUuid: facts.uuid,
+        from: { ...start, gtidSet: this.#from.gtidSet },
+        book,
+        spool: this.#spool,
+        foldsNames: names.get('lower_case_table_names') !== '0',
+      });
+      return this.#assembler;
+    } finally {
+      session.close();
+    }
+  }
+}
+
+/**
+ * Throws when the position is not in the log. The dump request has 32 bits for the offset: beyond that a file ends with the transaction
+ * that made it so long, and reading goes on with the next file.
+ */
+async function reachable(session: ServerSession, position: SourcePosition): Promise<BinlogPosition> {
+  await checkPosition(session, position);
+  if (position.offset <= 0xffff_ffff) return { file: position.file, offset: Math.max(position.offset, FIRST_OFFSET) };
+  const files = await logFiles(session);
+  const next = files[files.findIndex((entry) => entry.file === position.file) + 1];
+  if (next === undefined) {
+    throw sourceErrors.SOURCE_CONNECTION_LOST({
+      message: `offset ${position.offset} cannot be asked for before the server has begun the next file`,
+      where: { position: formatBinlogPosition(position) },
+    });
+  }
+  return { file: next.file, offset: FIRST_OFFSET };
+}
+
+/** The configured id, unless somebody else has it; else a random one of the highest quarter that nobody has. */
+async function freeServerId(session: ServerSession, configured: number | undefined): Promise<number> {
+  const taken = new Set([
+    await ownServerId(session),
+    ...((await connectedReplicas(session)) ?? []).map((replica) => replica.serverId),
+  ]);
+  if (configured !== undefined) {
+    if (taken.has(configured)) throw serverIdInUse(session, configured);
+    return configured;
+  }
+  for (;;) {
+    const id = 0xc000_0000 + (randomBytes(4).readUInt32LE(0) % 0x3fff_ffff);
+    if (!taken.has(id)) return id;
+  }
+}
+
+export function serverIdInUse(session: ServerSession, id: number): Error {
+  return sourceErrors.SOURCE_SERVER_ID_IN_USE({
+    message: `another replica of ${formatHost(session.facts.host)} has the server id ${id}`,
+    where: { host: formatHost(session.facts.host), serverId: id },
+  });
+}

@@ -1,0 +1,239 @@
+/**
+ * What a statement in the log means for captured tables. Column definitions do not matter here: the next table map brings them.
+ * Only what changes rows without row events, or ends a table, has to be seen.
+ */
+import type { TableRef } from '@mysync/core';
+import { type SqlToken, tokenize } from './sql-tokens.ts';
+
+export type StatementMeaning =
+  | { readonly kind: 'begin' | 'commit' | 'rollback' | 'xa-start' | 'xa-end' | 'xa-outcome' | 'harmless' }
+  | { readonly kind: 'savepoint' | 'rollback-to'; readonly name: string }
+  /** The rows of these tables are gone: TRUNCATE, DROP, CREATE OR REPLACE. */
+  | { readonly kind: 'empties'; readonly tables: readonly TableRef[]; readonly drops: boolean }
+  | { readonly kind: 'renames'; readonly pairs: readonly { readonly from: TableRef; readonly to: TableRef }[] }
+  /** Rows of the tables came or went with their partition or tablespace. */
+  | { readonly kind: 'moves-rows'; readonly tables: readonly TableRef[] }
+  | { readonly kind: 'ddl'; readonly tables: readonly TableRef[] }
+  | { readonly kind: 'drops-database'; readonly database: string }
+  /** May change rows of any of these tables: a statement of a session without row format, or one that we do not know. */
+  | { readonly kind: 'may-change-rows'; readonly tables: readonly TableRef[]; readonly known: boolean };
+
+const HARMLESS: StatementMeaning = { kind: 'harmless' };
+/** Statements that never touch rows, by first word. */
+const HARMLESS_VERBS = new Set(
+  'GRANT REVOKE SET FLUSH ANALYZE OPTIMIZE REPAIR CHECK CHECKSUM INSTALL UNINSTALL LOCK UNLOCK KILL RESET PURGE CHANGE START STOP SHOW USE CACHE HELP'.split(
+    ' ',
+  ),
+);
+const DML_VERBS = new Set('INSERT REPLACE UPDATE DELETE LOAD WITH CALL SELECT DO VALUES TABLE'.split(' '));
+/** Objects whose definition may hold any text but that hold no rows. */
+const ROWLESS_OBJECTS = new Set(
+  'USER ROLE VIEW TRIGGER PROCEDURE FUNCTION EVENT SERVER PACKAGE SEQUENCE TABLESPACE LOGFILE UNDO RESOURCE SPATIAL INSTANCE LIBRARY'.split(
+    ' ',
+  ),
+);
+
+export function readStatement(sql: string, database: string): StatementMeaning {
+  // the usual one first: nothing is cut up for it
+  if (sql === 'BEGIN') return { kind: 'begin' };
+  if (sql === 'COMMIT') return { kind: 'commit' };
+  const words = new Words(tokenize(sql), database);
+  if (words.take('BEGIN') || words.take('START', 'TRANSACTION')) return { kind: 'begin' };
+  if (words.take('COMMIT')) return { kind: 'commit' };
+  if (words.take('SAVEPOINT')) return { kind: 'savepoint', name: words.name().toLowerCase() };
+  if (words.take('RELEASE', 'SAVEPOINT')) return HARMLESS;
+  if (words.take('ROLLBACK')) {
+    words.take('WORK');
+    if (!words.take('TO')) return { kind: 'rollback' };
+    words.take('SAVEPOINT');
+    return { kind: 'rollback-to', name: words.name().toLowerCase() };
+  }
+  if (words.take('XA')) {
+    if (words.take('START') || words.take('BEGIN')) return { kind: 'xa-start' };
+    if (words.take('END')) return { kind: 'xa-end' };
+    return { kind: 'xa-outcome' };
+  }
+  if (words.take('TRUNCATE')) {
+    words.take('TABLE');
+    return { kind: 'empties', tables: [words.table()], drops: false };
+  }
+  if (words.take('DROP')) return drop(words);
+  if (words.take('RENAME')) return rename(words);
+  if (words.take('ALTER')) return alter(words);
+  if (words.take('CREATE')) return create(words);
+  const verb = words.peek();
+  if (HARMLESS_VERBS.has(verb)) return HARMLESS;
+  return { kind: 'may-change-rows', tables: words.everyTable(), known: DML_VERBS.has(verb) };
+}
+
+function drop(words: Words): StatementMeaning {
+  if (words.take('TEMPORARY')) return HARMLESS;
+  if (words.take('DATABASE') || words.take('SCHEMA')) {
+    words.take('IF', 'EXISTS');
+    return { kind: 'drops-database', database: words.name() };
+  }
+  if (words.take('TABLE') || words.take('TABLES')) {
+    words.take('IF', 'EXISTS');
+    return { kind: 'empties', tables: words.tableList(), drops: true };
+  }
+  return index(words) ?? HARMLESS;
+}
+
+/** `[ONLINE] [UNIQUE] … INDEX name … ON table`, which changes no row. */
+function index(words: Words): StatementMeaning | undefined {
+  if (!words.skipTo(8, 'INDEX')) return undefined;
+  return words.skipTo(20, 'ON') ? { kind: 'ddl', tables: [words.table()] } : HARMLESS;
+}
+
+function rename(words: Words): StatementMeaning {
+  if (!words.take('TABLE') && !words.take('TABLES')) return HARMLESS;
+  words.take('IF', 'EXISTS');
+  const pairs: { from: TableRef; to: TableRef }[] = [];
+  do {
+    const from = words.table();
+    if (!words.skipTo(4, 'TO')) break;
+    pairs.push({ from, to: words.table() });
+  } while (words.symbol(','));
+  return { kind: 'renames', pairs };
+}
+
+function alter(words: Words): StatementMeaning {
+  words.take('ONLINE');
+  words.take('IGNORE');
+  if (!words.take('TABLE')) return HARMLESS;
+  words.take('IF', 'EXISTS');
+  const table = words.table();
+  const others: TableRef[] = [];
+  let moves = false;
+  let renamed: TableRef | undefined;
+  for (; !words.done; words.skip()) {
+    if (words.is('TRUNCATE', 'PARTITION') || words.is('DROP', 'PARTITION') || words.is('IMPORT', 'TABLESPACE'))
+      moves = true;
+    else if (words.is('DISCARD', 'TABLESPACE') || words.is('IMPORT', 'PARTITION') || words.is('DISCARD', 'PARTITION'))
+      moves = true;
+    else if (words.take('EXCHANGE', 'PARTITION')) {
+      moves = true;
+      if (words.skipTo(4, 'TABLE')) others.push(words.table());
+    } else if (words.take('CONVERT', 'PARTITION')) {
+      moves = true;
+      if (words.skipTo(4, 'TABLE')) others.push(words.table());
+    } else if (words.take('CONVERT', 'TABLE')) {
+      moves = true;
+      others.push(words.table());
+    } else if (
+      words.is('RENAME') &&
+      !words.is('RENAME', 'COLUMN') &&
+      !words.is('RENAME', 'INDEX') &&
+      !words.is('RENAME', 'KEY')
+    ) {
+      words.take('RENAME');
+      if (!words.take('TO')) words.take('AS');
+      renamed = words.table();
+    }
+  }
+  if (moves) return { kind: 'moves-rows', tables: [table, ...others] };
+  if (renamed !== undefined) return { kind: 'renames', pairs: [{ from: table, to: renamed }] };
+  return { kind: 'ddl', tables: [table] };
+}
+
+function create(words: Words): StatementMeaning {
+  const replaces = words.take('OR', 'REPLACE');
+  if (words.take('TEMPORARY')) return HARMLESS;
+  if (words.take('TABLE')) {
+    words.take('IF', 'NOT', 'EXISTS');
+    const tables = [words.table()];
+    return replaces ? { kind: 'empties', tables, drops: true } : { kind: 'ddl', tables };
+  }
+  if (ROWLESS_OBJECTS.has(words.peek()) || words.is('DEFINER') || words.is('ALGORITHM') || words.is('SQL'))
+    return HARMLESS;
+  return index(words) ?? HARMLESS;
+}
+
+/** A cursor over the tokens. */
+class Words {
+  readonly #tokens: readonly SqlToken[];
+  readonly #database: string;
+  #at = 0;
+
+  constructor(tokens: readonly SqlToken[], database: string) {
+    this.#tokens = tokens;
+    this.#database = database;
+  }
+
+  get done(): boolean {
+    return this.#at >= this.#tokens.length;
+  }
+
+  peek(): string {
+    return this.#tokens[this.#at]?.text.toUpperCase() ?? '';
+  }
+
+  is(...words: readonly string[]): boolean {
+    return words.every((word, i) => {
+      const token = this.#tokens[this.#at + i];
+      return token?.kind === 'word' && token.text.toUpperCase() === word;
+    });
+  }
+
+  take(...words: readonly string[]): boolean {
+    const found = this.is(...words);
+    if (found) this.#at += words.length;
+    return found;
+  }
+
+  symbol(text: string): boolean {
+    const token = this.#tokens[this.#at];
+    const found = token?.kind === 'symbol' && token.text === text;
+    if (found) this.#at += 1;
+    return found;
+  }
+
+  skip(): void {
+    this.#at += 1;
+  }
+
+  /** Behind the word, when it comes within so many tokens. */
+  skipTo(within: number, word: string): boolean {
+    for (let i = 0; i <= within && this.#at + i < this.#tokens.length; i += 1) {
+      const token = this.#tokens[this.#at + i];
+      if (token?.kind === 'word' && token.text.toUpperCase() === word) {
+        this.#at += i + 1;
+        return true;
+      }
+    }
+    return false;
+  }
+
+  name(): string {
+    const token = this.#tokens[this.#at];
+    this.#at += 1;
+    return token?.text ?? '';
+  }
+
+  table(): TableRef {
+    const first = this.name();
+    if (!this.symbol('.')) return { database: this.#database, table: first };
+    return { database: first, table: this.name() };
+  }
+
+  tableList(): TableRef[] {
+    const tables = [this.table()];
+    while (this.symbol(',')) tables.push(this.table());
+    return tables;
+  }
+
+  /** Everything that may be a table's name, with and without a database in front. */
+  everyTable(): TableRef[] {
+    const tables: TableRef[] = [];
+    for (const [i, token] of this.#tokens.entries()) {
+      if (token.kind !== 'word' && token.kind !== 'name') continue;
+      const dot = this.#tokens[i + 1];
+      const behind = this.#tokens[i + 2];
+      if (dot?.kind === 'symbol' && dot.text === '.' && behind !== undefined) {
+        tables.push({ database: token.text, table: behind.text });
+      }
+      tables.push({ database: this.#database, table: token.text });
+    }
+    return tables;
+  }
+}

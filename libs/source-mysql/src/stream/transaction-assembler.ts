@@ -1,0 +1,525 @@
+/**
+ * Events of the log to whole transactions.
+ *
+ * 1. Whole transactions only: rows wait in the spool until the commit; a rollback discards them, ROLLBACK TO cuts them.
+ * 2. The boundary moves only when nothing is open: after XID, COMMIT, a statement of its own, a rotation. It is what reading
+ *    resumes from, so it is never between a table map and its rows.
+ * 3. An event that may hold captured changes and cannot be read exactly is an error. Events are skipped only when their type
+ *    is known to hold none, or says of itself that it may be ignored.
+ * 4. Ordinals count captured changes in log order, from 1, a key change as two; what ROLLBACK TO cut off does not count.
+ *
+ *     begin ──► rows, savepoints ──► commit ──► ready ──(drain)──► between transactions
+ *                     └─ rollback: discarded ───────────────────────────┘
+ */
+import { type ChangeId, formatTableRef, isMysyncError, type SourcePosition, type TableRef } from '@mysync/core';
+import type { Logger } from '@mysync/telemetry';
+import { encodeTransaction, type RowChange, RowEncoder, type TransactionBlock } from '@mysync/wire';
+import { EVENT, isRowsEvent } from '../binlog/column-types.ts';
+import { EVENT_FLAG, type LogEvent } from '../binlog/log-event.ts';
+import { readRowsEvent } from '../binlog/rows-event.ts';
+import { readTableId, readTableName } from '../binlog/table-map.ts';
+import { sourceErrors } from '../errors.ts';
+import { type GtidSet, parseGtidSet } from '../gtid-set.ts';
+import type { ResolvedOptions } from '../options.ts';
+import type { SourceItem } from '../port.ts';
+import type { KnownTable, TableBook } from '../schema/table-book.ts';
+import { LogCursor } from './log-position.ts';
+import { readStatement, type StatementMeaning } from './statement.ts';
+import type { TransactionSpool } from './transaction-spool.ts';
+
+export interface TransactionAssemblerOptions extends Pick<ResolvedOptions, 'name' | 'onCascade' | 'logger' | 'clock'> {
+  readonly flavor: 'mysql' | 'mariadb';
+  readonly serverUuid: string;
+  readonly from: SourcePosition;
+  readonly book: TableBook;
+  readonly spool: TransactionSpool;
+  /** The server writes names of tables in lower case (lower_case_table_names). */
+  readonly foldsNames: boolean;
+}
+
+interface Open {
+  readonly id: ChangeId;
+  readonly commitTimeMicros: number;
+  readonly block: TransactionBlock;
+  /** The one statement that follows is the whole of it. */
+  readonly standalone: boolean;
+  /** BEGIN was seen, or is implied. */
+  inBlock: boolean;
+  isXa: boolean;
+  ordinals: number;
+}
+
+interface MappedTable {
+  readonly ref: TableRef;
+  readonly table: KnownTable | null;
+  hasRows: boolean;
+}
+
+const STATEMENT_END = 1;
+
+export class TransactionAssembler {
+  readonly #options: TransactionAssemblerOptions;
+  readonly #logger: Logger;
+  readonly #book: TableBook;
+  readonly #spool: TransactionSpool;
+  readonly #encoder = new RowEncoder();
+  readonly #cursor: LogCursor;
+  readonly #gtids: GtidSet;
+  /** '' in the position means unknown unless the log is read from a file's start, which tells. */
+  #gtidsKnown: boolean;
+  #boundary: SourcePosition;
+  #timeMicros = 0;
+  #moved = false;
+  #open: Open | undefined;
+  #ready: Open | undefined;
+  readonly #mapped = new Map<number, MappedTable>();
+
+  constructor(options: TransactionAssemblerOptions) {
+    this.#options = options;
+    this.#logger = options.logger;
+    this.#book = options.book;
+    this.#spool = options.spool;
+    const { from } = options;
+    this.#cursor = new LogCursor(from.file, from.offset);
+    this.#gtids = parseGtidSet(options.flavor, from.gtidSet);
+    this.#gtidsKnown = from.gtidSet !== '';
+    this.#boundary = from;
+  }
+
+  /** The end of the last transaction that was drained or held nothing for us. */
+  get boundary(): SourcePosition {
+    return this.#boundary;
+  }
+
+  /** A transaction is complete: `drain` it before the next event. */
+  get ready(): boolean {
+    return this.#ready !== undefined;
+  }
+
+  /** A promise only where something must be asked from the server. */
+  process(event: LogEvent): Promise<void> | undefined {
+    const artificial =
+      (event.flags & EVENT_FLAG.ARTIFICIAL) !== 0 ||
+      event.type === EVENT.HEARTBEAT ||
+      event.type === EVENT.HEARTBEAT_V2;
+    const at =
+      artificial || event.type === EVENT.ROTATE
+        ? this.#cursor.offset
+        : this.#cursor.pass(event.length, event.nextOffset);
+    if (event.seconds > 0) this.#timeMicros = event.seconds * 1_000_000;
+    if (event.type === EVENT.TABLE_MAP) return this.#tableMap(event, at);
+    if (isRowsEvent(event.type)) return this.#rows(event, at);
+    const { control } = event;
+    switch (control.kind) {
+      case 'rotate':
+        // the first thing that a server says is where it begins: we know that
+        if (control.file === this.#cursor.file) return undefined;
+        this.#abandon();
+        this.#cursor.moveTo(control.file, control.offset);
+        this.#pass('');
+        return undefined;
+      case 'gtid':
+        this.#begin(at, control.gtid, control.commitTimeMicros, { standalone: false, inBlock: false });
+        return undefined;
+      case 'mariadb-gtid':
+        this.#begin(at, control.gtid, 0, { standalone: control.standalone, inBlock: !control.standalone });
+        if (control.preparedXa && this.#open !== undefined) this.#open.isXa = true;
+        return undefined;
+      case 'gtid-set':
+        this.#learnGtids(control.gtidSet);
+        return undefined;
+      case 'xid':
+        this.#commit();
+        return undefined;
+      case 'xa-prepare':
+        if (!control.onePhase && this.#spool.count > 0) throw this.#xaUnsupported(at);
+        if (control.onePhase) this.#commit();
+        else this.#finishEmpty();
+        return undefined;
+      case 'query':
+        this.#query(control.statement, control.database, at);
+        return undefined;
+      default:
+        this.#other(event, at);
+        return undefined;
+    }
+  }
+
+  /** The complete transaction, in pieces. */
+  *drain(): Generator<SourceItem[]> {
+    const open = this.#ready;
+    if (open === undefined) return;
+    yield [{ kind: 'begin', id: open.id, commitTimeMicros: open.commitTimeMicros }];
+    yield* this.#spool.drain();
+    this.#ready = undefined;
+    this.#pass(open.id.gtid);
+    this.#moved = false;
+    yield [{ kind: 'commit', position: this.#boundary, ordinals: open.ordinals }];
+  }
+
+  /** What moved since the last item without one, if anything did. */
+  takeKeepalive(): SourceItem | undefined {
+    if (!this.#moved || this.#open !== undefined) return undefined;
+    this.#moved = false;
+    return { kind: 'keepalive', position: this.#boundary, timeMicros: this.#timeMicros };
+  }
+
+  // --- transactions ---------------------------------------------------------------------------------------------
+
+  #begin(at: number, gtid: string, commitTimeMicros: number, how: { standalone: boolean; inBlock: boolean }): void {
+    this.#abandon();
+    const id = { file: this.#cursor.file, offset: at, gtid, ordinal: 0 };
+    const time = commitTimeMicros > 0 ? commitTimeMicros : this.#timeMicros;
+    const { name, serverUuid } = this.#options;
+    const block = encodeTransaction({ source: name, serverUuid, id, commitTimeMicros: time });
+    this.#open = { id, commitTimeMicros: time, block, ...how, isXa: false, ordinals: 0 };
+  }
+
+  /** Of an event that needs one: logs without GTID events begin with BEGIN, or with the statement itself. */
+  #opened(at: number): Open {
+    if (this.#open === undefined) this.#begin(at, '', 0, { standalone: false, inBlock: false });
+    return this.#open as Open;
+  }
+
+  #commit(): void {
+    const open = this.#open;
+    this.#mapped.clear();
+    if (open === undefined || this.#spool.count === 0) {
+      this.#finishEmpty();
+      return;
+    }
+    this.#spool.seal();
+    this.#open = undefined;
+    this.#ready = open;
+  }
+
+  /** The end of a transaction that holds nothing for us. */
+  #finishEmpty(): void {
+    const gtid = this.#open?.id.gtid ?? '';
+    this.#open = undefined;
+    this.#spool.clear();
+    this.#mapped.clear();
+    this.#pass(gtid);
+  }
+
+  /** A new file or transaction begins: what was open never ended (the server crashed while it wrote it). */
+  #abandon(): void {
+    if (this.#open !== undefined) {
+      this.#logger.debug({ position: this.#place(this.#open.id.offset) }, 'a transaction has no end in the log');
+    }
+    this.#open = undefined;
+    this.#spool.clear();
+    this.#mapped.clear();
+  }
+
+  #pass(gtid: string): void {
+    if (gtid !== '') this.#gtids.add(gtid);
+    this.#moved = true;
+    const { file, offset } = this.#cursor;
+    this.#boundary = { file, offset, gtidSet: this.#gtidsKnown ? this.#gtids.toString() : '' };
+  }
+
+  #learnGtids(text: string): void {
+    if (this.#gtidsKnown) return;
+    this.#gtidsKnown = true;
+    // it comes before any transaction of its file
+    this.#gtids.addAll(text);
+    if (this.#open === undefined) this.#pass('');
+  }
+
+  // --- rows -----------------------------------------------------------------------------------------------------
+
+  #tableMap(event: LogEvent, at: number): Promise<void> | undefined {
+    const { buffer, start, end } = event;
+    this.#opened(at);
+    const ref = readTableName(buffer, start, end);
+    const table = this.#book.lookUp(ref, buffer, start, end);
+    if (table === undefined) return this.#learn(ref, event, at);
+    this.#mapped.set(readTableId(buffer, start), { ref, table, hasRows: false });
+    return undefined;
+  }
+
+  async #learn(ref: TableRef, event: LogEvent, at: number): Promise<void> {
+    const { buffer, start, end } = event;
+    const table = await this.#book.learn(buffer, start, end, this.#place(at));
+    this.#mapped.set(readTableId(buffer, start), { ref, table, hasRows: false });
+  }
+
+  #rows(event: LogEvent, at: number): Promise<void> | undefined {
+    const { buffer, start } = event;
+    const mapped = this.#mapped.get(readTableId(buffer, start));
+    const ends = (buffer.readUInt16LE(start + 6) & STATEMENT_END) !== 0;
+    if (mapped === undefined) {
+      // MySQL ends a statement that changed nothing with an empty event of no table
+      if (ends && this.#isNoTable(buffer, start)) return this.#endStatement(at);
+      throw this.#unreadable(at, 'rows of a table that was not mapped before');
+    }
+    mapped.hasRows = true;
+    if (mapped.table !== null) this.#decode(mapped.table, event, at);
+    return ends ? this.#endStatement(at) : undefined;
+  }
+
+  #isNoTable(buffer: Buffer, start: number): boolean {
+    return readTableId(buffer, start) === 0xff_ffff;
+  }
+
+  #decode(table: KnownTable, event: LogEvent, at: number): void {
+    const open = this.#opened(at);
+    const place = this.#place(at);
+    const { plan, reader, ref } = table;
+    const tail = this.#spool.tail;
+    const from = tail.length;
+    try {
+      const rows = readRowsEvent(event, table.columnCount);
+      if (!rows.isWhole) {
+        throw sourceErrors.SOURCE_ROW_IMAGE_PARTIAL({
+          message: `a row event of ${formatTableRef(ref)} does not hold all columns`,
+          where: { table: formatTableRef(ref), position: place },
+        });
+      }
+      const { operation, data } = rows;
+      reader.open(data, 0);
+      while (reader.at < data.length) {
+        const before = operation === 'insert' ? null : reader.read();
+        const after = operation === 'delete' ? null : reader.read();
+        const change: RowChange = {
+          operation,
+          eventFile: '',
+          eventOffset: at,
+          ordinal: open.ordinals + 1,
+          before,
+          after,
+        };
+        open.ordinals += this.#encoder.rowChange(plan, open.block, change, tail as never);
+      }
+      if (reader.at !== data.length) throw new RangeError(`the rows end at ${reader.at}, the event at ${data.length}`);
+    } catch (error) {
+      if (isMysyncError(error) && error.code.startsWith('SOURCE_')) throw error;
+      throw sourceErrors.SOURCE_ROW_UNREADABLE({
+        message: `a row event of ${formatTableRef(ref)} cannot be read`,
+        where: { table: formatTableRef(ref), position: place },
+        cause: error,
+      });
+    }
+    this.#spool.grown(from);
+  }
+
+  /**
+   * A captured table that a statement mapped without changing a row may be the child of a foreign key whose rows the server changed
+   * without a trace.
+   */
+  #endStatement(at: number): Promise<void> | undefined {
+    const mapped = [...this.#mapped.values()];
+    this.#mapped.clear();
+    const silent = mapped.filter((entry) => entry.table !== null && !entry.hasRows);
+    return silent.length === 0 ? undefined : this.#suspectCascades(silent, mapped, at);
+  }
+
+  async #suspectCascades(silent: readonly MappedTable[], mapped: readonly MappedTable[], at: number): Promise<void> {
+    const names = new Set(mapped.map((entry) => formatTableRef(entry.ref)));
+    for (const { ref } of silent) {
+      const key = (await this.#book.cascades(ref)).find((cascade) => names.has(formatTableRef(cascade.parent)));
+      if (key === undefined) continue;
+      const where = { table: formatTableRef(ref), parent: formatTableRef(key.parent), position: this.#place(at) };
+      const message = `a change of ${where.parent} may have changed rows of ${where.table} by a foreign key`;
+      if (this.#options.onCascade === 'stop') throw sourceErrors.SOURCE_CASCADE_SUSPECTED({ message, where });
+      this.#logger.warn({ code: 'SOURCE_CASCADE_SUSPECTED', ...where }, message);
+    }
+  }
+
+  // --- statements -----------------------------------------------------------------------------------------------
+
+  #query(statement: string, database: string, at: number): void {
+    const meaning = readStatement(statement, database);
+    switch (meaning.kind) {
+      case 'begin':
+        this.#opened(at).inBlock = true;
+        return;
+      case 'xa-start':
+        this.#opened(at).inBlock = true;
+        this.#opened(at).isXa = true;
+        return;
+      case 'xa-end':
+        return;
+      case 'xa-outcome':
+        this.#finishEmpty();
+        return;
+      case 'commit':
+        this.#commit();
+        return;
+      case 'rollback':
+        this.#finishEmpty();
+        return;
+      case 'savepoint':
+        this.#opened(at);
+        this.#spool.mark(meaning.name);
+        return;
+      case 'rollback-to': {
+        const open = this.#opened(at);
+        if (!this.#spool.rollbackTo(meaning.name)) {
+          throw this.#unreadable(at, `a rollback to the savepoint ${meaning.name}, which was not set before`);
+        }
+        open.ordinals = this.#spool.count;
+        return;
+      }
+      default: {
+        const open = this.#opened(at);
+        this.#apply(meaning, statement, at);
+        // MySQL logs CREATE TABLE … SELECT as one group that goes on with rows
+        if (open.inBlock || (!open.standalone && /\bSTART TRANSACTION\s*$/i.test(statement))) {
+          open.inBlock = true;
+          return;
+        }
+        this.#commit();
+      }
+    }
+  }
+
+  #apply(meaning: StatementMeaning, statement: string, at: number): void {
+    switch (meaning.kind) {
+      case 'empties':
+        for (const ref of this.#captured(meaning.tables)) this.#change('truncate', ref, statement);
+        return;
+      case 'ddl':
+        for (const ref of this.#captured(meaning.tables)) this.#change('ddl', ref, statement);
+        return;
+      case 'drops-database':
+        for (const ref of this.#book.tablesOf(this.#fold(meaning.database))) this.#change('truncate', ref, statement);
+        return;
+      case 'renames':
+        this.#rename(meaning.pairs, statement, at);
+        return;
+      case 'moves-rows': {
+        const [ref] = this.#captured(meaning.tables);
+        if (ref === undefined) return;
+        throw sourceErrors.SOURCE_PARTITION_DDL({
+          message: `rows of ${formatTableRef(ref)} moved with a partition or tablespace`,
+          where: { table: formatTableRef(ref), position: this.#place(at), statement: short(statement) },
+        });
+      }
+      case 'may-change-rows': {
+        const [ref] = this.#captured(meaning.tables);
+        const hides = meaning.known && /^\W*(select|do|call)\b/i.test(statement);
+        if (ref === undefined && !hides) return;
+        const table = ref === undefined ? 'unknown' : formatTableRef(ref);
+        throw sourceErrors.SOURCE_STATEMENT_LOGGED({
+          message: `a statement that may change rows of ${ref === undefined ? 'captured tables' : table} is logged as text`,
+          where: { table, position: this.#place(at), statement: short(statement) },
+        });
+      }
+      default:
+    }
+  }
+
+  /** A name that another table takes over in the same statement is a swap (gh-ost, pt-osc): its rows are those of the copy. */
+  #rename(pairs: readonly { readonly from: TableRef; readonly to: TableRef }[], statement: string, at: number): void {
+    const targets = new Set(pairs.map((pair) => formatTableRef(this.#foldRef(pair.to))));
+    for (const { from, to } of pairs) {
+      for (const ref of this.#captured([from])) {
+        if (!targets.has(formatTableRef(ref))) this.#change('truncate', ref, statement);
+        this.#change('ddl', ref, statement);
+      }
+      for (const ref of this.#captured([to])) {
+        this.#change('ddl', ref, statement);
+        this.#logger.warn(
+          { table: formatTableRef(ref), from: formatTableRef(from), position: this.#place(at) },
+          'a table took the name of a captured table: rows that it had before are not in the stream, unless it was captured too',
+        );
+      }
+    }
+  }
+
+  #change(kind: 'truncate' | 'ddl', table: TableRef, statement: string): void {
+    const open = this.#open as Open;
+    open.ordinals += 1;
+    const from = this.#spool.tail.length;
+    this.#spool.tail.push({ kind, table, statement, ordinal: open.ordinals });
+    this.#spool.grown(from);
+    this.#book.forget(table);
+  }
+
+  #captured(tables: readonly TableRef[]): TableRef[] {
+    return tables.map((ref) => this.#foldRef(ref)).filter((ref) => ref.table !== '' && this.#book.captures(ref));
+  }
+
+  #foldRef(ref: TableRef): TableRef {
+    return { database: this.#fold(ref.database), table: this.#fold(ref.table) };
+  }
+
+  #fold(name: string): string {
+    return this.#options.foldsNames ? name.toLowerCase() : name;
+  }
+
+  // --- everything else ------------------------------------------------------------------------------------------
+
+  #other(event: LogEvent, at: number): void {
+    switch (event.type) {
+      case EVENT.HEARTBEAT:
+      case EVENT.HEARTBEAT_V2:
+        // the server has nothing newer: its log is read up to now
+        if (this.#open === undefined) this.#timeMicros = this.#options.clock.now() * 1000;
+        this.#moved = true;
+        return;
+      case EVENT.FORMAT_DESCRIPTION:
+      case EVENT.STOP:
+      case EVENT.INTVAR:
+      case EVENT.RAND:
+      case EVENT.USER_VAR:
+      case EVENT.IGNORABLE:
+      case EVENT.ROWS_QUERY:
+      case EVENT.TRANSACTION_CONTEXT:
+      case EVENT.VIEW_CHANGE:
+      case EVENT.ANNOTATE_ROWS:
+      case EVENT.BINLOG_CHECKPOINT:
+      case EVENT.START_ENCRYPTION:
+        return;
+      case EVENT.PARTIAL_UPDATE_ROWS: {
+        const mapped = this.#mapped.get(readTableId(event.buffer, event.start));
+        if (mapped !== undefined && mapped.table === null) return;
+        throw this.#unreadable(at, 'a partial JSON update', {
+          remedy:
+            "SET GLOBAL binlog_row_value_options = ''; let every client connect anew; then start again with a snapshot.",
+        });
+      }
+      case EVENT.TRANSACTION_PAYLOAD:
+        throw this.#unreadable(at, 'a compressed transaction', {
+          remedy:
+            'SET GLOBAL binlog_transaction_compression = OFF; let every client connect anew; then start again with a snapshot.',
+        });
+      case EVENT.BEGIN_LOAD_QUERY:
+      case EVENT.EXECUTE_LOAD_QUERY:
+        throw sourceErrors.SOURCE_STATEMENT_LOGGED({
+          message: 'a LOAD DATA statement is logged as text',
+          where: { position: this.#place(at) },
+        });
+      case EVENT.INCIDENT:
+        throw this.#unreadable(at, 'an incident: the server says that changes are missing from its log');
+      default:
+        if ((event.flags & EVENT_FLAG.IGNORABLE) !== 0) return;
+        throw this.#unreadable(at, `an event of the unknown type ${event.type}`);
+    }
+  }
+
+  #place(offset: number): string {
+    return `${this.#cursor.file}:${offset}`;
+  }
+
+  #unreadable(at: number, what: string, more: { remedy?: string } = {}): Error {
+    return sourceErrors.SOURCE_EVENT_UNREADABLE({
+      message: `the log holds ${what}`,
+      where: { position: this.#place(at) },
+      ...more,
+    });
+  }
+
+  #xaUnsupported(at: number): Error {
+    return sourceErrors.SOURCE_XA_UNSUPPORTED({
+      message: 'an XA transaction changed rows of captured tables',
+      where: { position: this.#place(at) },
+    });
+  }
+}
+
+function short(statement: string): string {
+  return statement.length > 300 ? `${statement.slice(0, 300)}…` : statement;
+}

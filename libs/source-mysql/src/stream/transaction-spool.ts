@@ -1,0 +1,221 @@
+/**
+ * The changes of the open transaction, kept until its end is known.
+ *
+ * 1. Nothing leaves before `seal`: a rolled back transaction leaves no trace.
+ * 2. Bounded: above `memoryBytes` all but the last item goes to one file, which is unlinked as soon as it is open, so that
+ *    a killed process leaves nothing behind.
+ * 3. A savepoint marks a count of items; rolling back to it cuts memory and file there.
+ *
+ * File: for each item four 32-bit numbers (ordinal, partition hash, key length, payload length), with the highest bit of the key length for
+ * deletes, then key and payload. Table changes are rare and stay in memory.
+ */
+import { closeSync, ftruncateSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { setLastInTransaction } from '@mysync/wire';
+import { sourceErrors } from '../errors.ts';
+import type { SourceItem, SourceRow, SourceTableChange } from '../port.ts';
+
+/** What an item costs beside its bytes: object, views and list entry. */
+const ITEM_BYTES = 300;
+const HEAD_BYTES = 16;
+const DELETES = 0x8000_0000;
+const READ_BYTES = 1 << 20;
+/** Items of one batch that is handed over. */
+const BATCH_ITEMS = 2048;
+
+export interface TransactionSpoolOptions {
+  readonly memoryBytes: number;
+  readonly folder: string;
+}
+
+interface Mark {
+  readonly count: number;
+  /** Where item `count` begins in the file, once it is there. */
+  fileOffset: number;
+}
+
+export class TransactionSpool {
+  readonly #options: TransactionSpoolOptions;
+  #items: (SourceRow | SourceTableChange)[] = [];
+  #bytes = 0;
+  #marks = new Map<string, Mark>();
+  #file: number | undefined;
+  #fileItems = 0;
+  #fileBytes = 0;
+
+  constructor(options: TransactionSpoolOptions) {
+    this.#options = options;
+  }
+
+  get count(): number {
+    return this.#fileItems + this.#items.length;
+  }
+
+  /** Bytes of memory that the items take. */
+  get memoryBytes(): number {
+    return this.#bytes;
+  }
+
+  /** The list that rows are appended to; call `grown` afterwards. */
+  get tail(): (SourceRow | SourceTableChange)[] {
+    return this.#items;
+  }
+
+  /** Counts what was appended to `tail` since item `from` of it, and moves it to the file where it is too much. */
+  grown(from: number): void {
+    for (let i = from; i < this.#items.length; i += 1) this.#bytes += sizeOf(this.#items[i] as SourceRow);
+    if (this.#bytes > this.#options.memoryBytes) this.#spill();
+  }
+
+  mark(name: string): void {
+    this.#marks.set(name, { count: this.count, fileOffset: this.#fileBytes });
+  }
+
+  /** False when there is no such savepoint in this transaction. */
+  rollbackTo(name: string): boolean {
+    const mark = this.#marks.get(name);
+    if (mark === undefined) return false;
+    if (mark.count >= this.#fileItems) this.#items.length = mark.count - this.#fileItems;
+    else {
+      this.#items.length = 0;
+      this.#fileItems = mark.count;
+      this.#fileBytes = mark.fileOffset;
+      if (this.#file !== undefined) ftruncateSync(this.#file, this.#fileBytes);
+    }
+    this.#bytes = this.#items.reduce((sum, item) => sum + sizeOf(item), 0);
+    for (const [other, { count }] of this.#marks) if (count > mark.count) this.#marks.delete(other);
+    return true;
+  }
+
+  /** Marks the last row as the transaction's last. */
+  seal(): void {
+    const last = this.#items.at(-1);
+    if (last?.kind === 'row') setLastInTransaction(last.payload, true);
+  }
+
+  /** All items in order; afterwards the spool is empty. */
+  *drain(): Generator<SourceItem[]> {
+    if (this.#fileItems > 0) yield* this.#readFile();
+    const items: SourceItem[] = this.#items;
+    this.#items = [];
+    if (items.length > 0) yield items;
+    this.clear();
+  }
+
+  clear(): void {
+    this.#items = [];
+    this.#bytes = 0;
+    if (this.#marks.size > 0) this.#marks = new Map();
+    if (this.#file !== undefined && this.#fileBytes > 0) ftruncateSync(this.#file, 0);
+    this.#fileItems = 0;
+    this.#fileBytes = 0;
+  }
+
+  close(): void {
+    this.clear();
+    if (this.#file !== undefined) closeSync(this.#file);
+    this.#file = undefined;
+  }
+
+  #spill(): void {
+    // the last item stays, so that `seal` can still reach it; so does everything from a table change on
+    let until = this.#items.findIndex((item) => item.kind !== 'row');
+    if (until < 0) until = this.#items.length - 1;
+    if (until <= 0) return;
+    const parts: Uint8Array[] = [];
+    const open = [...this.#marks.values()];
+    for (let i = 0; i < until; i += 1) {
+      for (const mark of open) if (mark.count === this.#fileItems) mark.fileOffset = this.#fileBytes;
+      const row = this.#items[i] as SourceRow;
+      const head = Buffer.allocUnsafe(HEAD_BYTES);
+      head.writeUInt32LE(row.ordinal, 0);
+      head.writeUInt32LE(row.partitionHash, 4);
+      head.writeUInt32LE((row.key.length | (row.deletes ? DELETES : 0)) >>> 0, 8);
+      head.writeUInt32LE(row.payload.length, 12);
+      parts.push(head, row.key, row.payload);
+      this.#fileItems += 1;
+      this.#fileBytes += HEAD_BYTES + row.key.length + row.payload.length;
+    }
+    const data = Buffer.concat(parts);
+    this.#write(data, this.#fileBytes - data.length);
+    // in place: the caller may hold the list
+    this.#items.splice(0, until);
+    this.#bytes = this.#items.reduce((sum, item) => sum + sizeOf(item), 0);
+    for (const mark of open) if (mark.count === this.#fileItems) mark.fileOffset = this.#fileBytes;
+  }
+
+  #write(data: Buffer, offset: number): void {
+    try {
+      this.#file ??= openUnlinked(this.#options.folder);
+      for (let done = 0; done < data.length; )
+        done += writeSync(this.#file, data, done, data.length - done, offset + done);
+    } catch (error) {
+      throw sourceErrors.SOURCE_SPOOL_FAILED({
+        message: `a large transaction cannot be written to ${this.#options.folder}`,
+        where: { folder: this.#options.folder, bytes: data.length },
+        cause: error,
+      });
+    }
+  }
+
+  *#readFile(): Generator<SourceItem[]> {
+    const file = this.#file as number;
+    let rest = Buffer.alloc(0);
+    let batch: SourceItem[] = [];
+    for (let offset = 0; offset < this.#fileBytes; ) {
+      // rows are views into their chunk, so each chunk is new
+      const wanted = Math.min(Math.max(READ_BYTES, neededBytes(rest)), this.#fileBytes - offset);
+      const chunk = Buffer.allocUnsafeSlow(rest.length + wanted);
+      rest.copy(chunk);
+      for (let got = 0; got < wanted; ) got += readSync(file, chunk, rest.length + got, wanted - got, offset + got);
+      offset += wanted;
+      let at = 0;
+      while (neededBytes(chunk.subarray(at)) === 0) {
+        at = pushRow(chunk, at, batch);
+        if (batch.length === BATCH_ITEMS) {
+          yield batch;
+          batch = [];
+        }
+      }
+      rest = chunk.subarray(at);
+      if (batch.length > 0) yield batch;
+      batch = [];
+    }
+  }
+}
+
+/** Bytes missing until the first item of the piece is whole; 0 when it is. */
+function neededBytes(piece: Buffer): number {
+  if (piece.length < HEAD_BYTES) return HEAD_BYTES - piece.length;
+  const size = HEAD_BYTES + (piece.readUInt32LE(8) & ~DELETES) + piece.readUInt32LE(12);
+  return Math.max(0, size - piece.length);
+}
+
+function pushRow(chunk: Buffer, at: number, batch: SourceItem[]): number {
+  const keyField = chunk.readUInt32LE(at + 8);
+  const keyAt = at + HEAD_BYTES;
+  const payloadAt = keyAt + (keyField & ~DELETES);
+  const end = payloadAt + chunk.readUInt32LE(at + 12);
+  batch.push({
+    kind: 'row',
+    deletes: keyField >= DELETES,
+    ordinal: chunk.readUInt32LE(at),
+    partitionHash: chunk.readUInt32LE(at + 4),
+    key: chunk.subarray(keyAt, payloadAt),
+    payload: chunk.subarray(payloadAt, end),
+  });
+  return end;
+}
+
+function sizeOf(item: SourceRow | SourceTableChange): number {
+  return ITEM_BYTES + (item.kind === 'row' ? item.key.length + item.payload.length : item.statement.length * 2);
+}
+
+function openUnlinked(folder: string): number {
+  const own = mkdtempSync(join(folder, 'mysync-spool-'));
+  try {
+    return openSync(join(own, 'transaction'), 'wx+', 0o600);
+  } finally {
+    rmSync(own, { recursive: true, force: true });
+  }
+}
