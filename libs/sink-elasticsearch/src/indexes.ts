@@ -240,12 +240,15 @@ export class IndexKeeper {
     if (answer.status === 404) return false;
     const noted = (answer.body as { _source?: { uuid?: unknown } })._source?.uuid;
     if (info !== null && noted === info.uuid) return true;
+    const { markerIndex, sink } = this.#options;
+    const rebuild = elasticsearchErrors.entries.ES_INDEX_LOST.remedy;
     throw elasticsearchErrors.ES_INDEX_LOST({
       message:
         info === null
-          ? `index '${plan.index}' is gone, but its markers say that changes are in it`
+          ? `index '${plan.index}' is gone, but the markers say that changes are in it`
           : `index '${plan.index}' is not the one that the markers are about (UUID ${info.uuid}, was ${String(noted)})`,
-      where: { index: plan.index, table: formatTableRef(plan.table), sink: this.#options.sink },
+      where: { index: plan.index, table: formatTableRef(plan.table), sink, markerIndex },
+      remedy: `${rebuild} If it held nothing that is missed (its table had been dropped): DELETE ${this.#registryPath(plan.index)}, then restart the writers.`,
     });
   }
 
