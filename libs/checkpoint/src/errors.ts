@@ -1,0 +1,31 @@
+import { errorCatalogue } from '@mysync/core';
+
+export const checkpointErrors = errorCatalogue({
+  CHECKPOINT_INVALID: {
+    remedy:
+      'Put back a copy of this checkpoint from a backup. Without one, move the file away, and start with an empty topic and start: snapshot. Nothing was changed.',
+    retriable: false,
+  },
+  CHECKPOINT_FENCED: {
+    remedy:
+      'Another reader of this source has taken over; this one must stop. Run one reader per source, or use leader election, and restart this one if it should be the one.',
+    retriable: false,
+  },
+  CHECKPOINT_LOCKED: {
+    remedy: 'Stop the process that holds the checkpoint, or give this source another checkpoint path.',
+    retriable: false,
+  },
+  CHECKPOINT_DISK_FULL: {
+    remedy:
+      'Free some space on the file system of the checkpoint (or raise the quota). It is tried again; nothing is lost meanwhile.',
+    retriable: true,
+  },
+  CHECKPOINT_UNREADABLE: {
+    remedy: 'Make the checkpoint file and its folder readable to this user.',
+    retriable: false,
+  },
+  CHECKPOINT_UNWRITABLE: {
+    remedy: 'Make the folder of the checkpoint writable to this user, on a local file system that knows hard links.',
+    retriable: false,
+  },
+});

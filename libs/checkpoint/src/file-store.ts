@@ -1,0 +1,192 @@
+import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import { type Clock, coreErrors, isMysyncError, systemClock } from '@mysync/core';
+import { encodeCheckpoint, parseCheckpoint } from './checkpoint-codec.ts';
+import { checkpointErrors } from './errors.ts';
+import { OwnerLock } from './owner-lock.ts';
+import type { Checkpoint, CheckpointStore } from './port.ts';
+
+export interface FileCheckpointStoreOptions {
+  /** Of the checkpoint file; its folder is made when it is missing. */
+  readonly path: string;
+  readonly clock?: Clock;
+  /** How long the lock of an owner that cannot be looked up is watched before it is taken over; default 15,000. */
+  readonly leaseMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * A checkpoint in a file. Spec: docs/spec/checkpoint.md.
+ *
+ * 1. One living process owns the file (`path.lock`); a dead owner's lock is taken over.
+ * 2. At every instant, whatever is killed and whatever loses power, the file holds one whole checkpoint: the last one saved, or
+ *    the one being saved. Written beside it, synced, renamed over it, and the folder synced.
+ * 3. What is not whole and ours is CHECKPOINT_INVALID, in `load` and in `save`: never treated as absent, never overwritten.
+ * 4. A save replaces exactly the epoch that its caller names; otherwise CHECKPOINT_FENCED.
+ * 5. An owner that was frozen until its lock was given away cannot save any more: it looks at the lock after its new text is written,
+ *    and who takes over removes such texts before loading, so its rename finds nothing.
+ */
+export class FileCheckpointStore implements CheckpointStore {
+  readonly #path: string;
+  readonly #temporary: string;
+  readonly #lock: OwnerLock;
+  #saving: Promise<void> = Promise.resolve();
+  #closed = false;
+
+  private constructor(path: string, lock: OwnerLock) {
+    this.#path = path;
+    this.#temporary = `${path}.${lock.token}.tmp`;
+    this.#lock = lock;
+  }
+
+  /** Takes the lock. Throws CHECKPOINT_LOCKED while another living process has it. */
+  static async open(options: FileCheckpointStoreOptions): Promise<FileCheckpointStore> {
+    const path = resolve(options.path);
+    const clock = options.clock ?? systemClock;
+    const lock = new OwnerLock({ path: `${path}.lock`, clock, leaseMs: options.leaseMs ?? 15_000 });
+    try {
+      const created = await mkdir(dirname(path), { recursive: true });
+      for (let made = dirname(path); created !== undefined && made.length >= created.length; made = dirname(made)) {
+        await syncFolder(dirname(made));
+      }
+      await lock.acquire(options.signal);
+    } catch (error) {
+      throw translate(error, path, options.signal);
+    }
+    const store = new FileCheckpointStore(path, lock);
+    try {
+      await store.#removeTemporaries();
+    } catch (error) {
+      await store.close();
+      throw translate(error, path, options.signal);
+    }
+    return store;
+  }
+
+  async load(): Promise<Checkpoint | null> {
+    return readCheckpointFile(this.#path);
+  }
+
+  /** Calls are served one after another. */
+  async save(checkpoint: Checkpoint, replaces: number | null): Promise<void> {
+    const saved = this.#saving.then(() => this.#save(checkpoint, replaces));
+    this.#saving = saved.catch(() => undefined);
+    await saved;
+  }
+
+  /** Waits for a save that runs, then gives the lock up. Idempotent. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#saving;
+    await this.#lock.release();
+  }
+
+  async #save(checkpoint: Checkpoint, replaces: number | null): Promise<void> {
+    if (this.#closed) throw this.#fenced('the checkpoint store is closed');
+    const content = encodeCheckpoint(checkpoint);
+    try {
+      parseCheckpoint(content, this.#path);
+    } catch (error) {
+      throw coreErrors.INTERNAL({
+        message: 'a checkpoint that could not be loaded again was to be saved',
+        cause: error,
+      });
+    }
+    const stored = await this.load();
+    const epoch = stored?.epoch ?? null;
+    if (epoch !== replaces) {
+      throw this.#fenced(`epoch ${name(epoch)} is stored where ${name(replaces)} was to be replaced`);
+    }
+    if (epoch !== null && checkpoint.epoch < epoch) {
+      throw this.#fenced(`epoch ${checkpoint.epoch} cannot replace the newer ${epoch}`);
+    }
+    try {
+      await writeSynced(this.#temporary, content);
+      if (!(await this.#lock.isHeld())) throw this.#fenced('the lock was taken over by another process');
+      await this.#putInPlace();
+      await syncFolder(dirname(this.#path));
+    } catch (error) {
+      await rm(this.#temporary, { force: true }).catch(() => undefined);
+      throw translate(error, this.#path);
+    }
+  }
+
+  async #putInPlace(): Promise<void> {
+    try {
+      await rename(this.#temporary, this.#path);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+      throw this.#fenced('the text to be saved was removed by another process that has taken over');
+    }
+  }
+
+  /** Of owners that died, or were frozen, while they saved. */
+  async #removeTemporaries(): Promise<void> {
+    const folder = dirname(this.#path);
+    const prefix = `${basename(this.#path)}.`;
+    for (const file of await readdir(folder)) {
+      if (!file.startsWith(prefix) || !/^[0-9a-f]{16}\.tmp$/.test(file.slice(prefix.length))) continue;
+      await rm(join(folder, file), { force: true });
+    }
+  }
+
+  #fenced(message: string): Error {
+    return checkpointErrors.CHECKPOINT_FENCED({ message, where: { path: this.#path } });
+  }
+}
+
+/** Reads without the lock, for looking on: always one whole checkpoint, or null when there is none. */
+export async function readCheckpointFile(path: string): Promise<Checkpoint | null> {
+  let content: string;
+  try {
+    content = await readFile(path, 'utf8');
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    if (code === 'ENOENT') return null;
+    const details = { where: { path }, cause: error };
+    if (code === 'EISDIR') {
+      throw checkpointErrors.CHECKPOINT_INVALID({
+        ...details,
+        message: 'a folder stands where the checkpoint file should be',
+      });
+    }
+    throw checkpointErrors.CHECKPOINT_UNREADABLE({ ...details, message: 'the checkpoint file cannot be read' });
+  }
+  return parseCheckpoint(content, path);
+}
+
+async function writeSynced(path: string, content: string): Promise<void> {
+  const file = await open(path, 'w', 0o600);
+  try {
+    await file.writeFile(content);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, 'r');
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}
+
+function name(epoch: number | null): string {
+  return epoch === null ? 'none' : String(epoch);
+}
+
+function translate(error: unknown, path: string, signal?: AbortSignal): unknown {
+  if (isMysyncError(error) || (signal?.aborted && error === signal.reason)) return error;
+  const code = (error as NodeJS.ErrnoException).code;
+  const details = { where: { path }, cause: error };
+  if (code === 'ENOSPC' || code === 'EDQUOT') {
+    return checkpointErrors.CHECKPOINT_DISK_FULL({
+      ...details,
+      message: 'the checkpoint cannot be saved: the disk is full',
+    });
+  }
+  return checkpointErrors.CHECKPOINT_UNWRITABLE({ ...details, message: 'the checkpoint cannot be saved' });
+}
