@@ -9,6 +9,7 @@ import {
   MessageDecoder,
   readDelivery,
   readNumbers,
+  readOperation,
   setLastInTransaction,
   stampDelivery,
 } from './index.ts';
@@ -127,4 +128,23 @@ test('what does not have the layout is neither stamped nor read', () => {
   const huge = Uint8Array.from(whole);
   huge.fill(0xff, 13, 21);
   assert.throws(() => readDelivery(huge), { code: 'WIRE_MESSAGE_INVALID', where: { byte: 13 } });
+});
+
+test('the operation is read without decoding', () => {
+  for (const operation of ['heartbeat', 'fence'] as const) {
+    assert.equal(readOperation(encodeControl({ operation, transaction, ordinal: 1 }).payload), operation);
+  }
+  const payload = fresh();
+  assert.equal(toPlain(payload)['operation'], 'OPERATION_HEARTBEAT');
+  for (const [at, byte] of [
+    [39, 0x18],
+    [40, 0],
+    [40, 10],
+    [0, 1],
+  ] as const) {
+    const damaged = Uint8Array.from(payload);
+    damaged[at] = byte;
+    assert.throws(() => readOperation(damaged), { code: 'WIRE_MESSAGE_INVALID' });
+  }
+  assert.throws(() => readOperation(payload.subarray(0, 39)), { code: 'WIRE_MESSAGE_INVALID' });
 });

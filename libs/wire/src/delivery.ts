@@ -2,7 +2,7 @@
  * The delivery numbers at the head of a payload, read and written in place: a message that is sent again is
  * stamped anew, never encoded anew.
  */
-import { coreErrors, type Delivery, ORDINAL_BITS } from '@mysync/core';
+import { coreErrors, type Delivery, type Operation, ORDINAL_BITS } from '@mysync/core';
 import { wireErrors } from './errors.ts';
 import {
   BASE_AT,
@@ -11,6 +11,7 @@ import {
   EPOCH_AT,
   GENERATION_AT,
   MESSAGE,
+  OPERATIONS,
   SEQUENCE_AT,
   VERSION_AT,
 } from './wire-format.ts';
@@ -80,6 +81,20 @@ export function readNumbers(payload: Uint8Array, out: DeliveryNumbers): void {
   out.generation = readHalf(payload, GENERATION_AT);
   out.base = readWhole(payload, BASE_AT);
   out.sequence = readWhole(payload, SEQUENCE_AT);
+}
+
+/** The operation alone: a guard tells a fence from the rest without decoding. Throws WIRE_MESSAGE_INVALID. */
+export function readOperation(payload: Uint8Array): Operation {
+  checkLayout(payload);
+  const at = 2 + (payload[1] as number);
+  const operation = payload[at] === MESSAGE.operation ? OPERATIONS[payload[at + 1] ?? 0] : undefined;
+  if (operation === undefined) {
+    throw wireErrors.WIRE_MESSAGE_INVALID({
+      message: 'no known operation stands behind the delivery numbers',
+      where: { byte: at },
+    });
+  }
+  return operation;
 }
 
 /** Marks the message as the last (or not) of its transaction, in place. */

@@ -3,8 +3,10 @@ import { test } from 'node:test';
 import { isMysyncError } from '@mysync/core';
 import fc from 'fast-check';
 import { rowOf, table, transaction } from './arbitraries.ts';
+import { ByteReader } from './byte-reader.ts';
 import { compileTable, encodeTableMessage, encodeTransaction, MessageDecoder, RowEncoder } from './index.ts';
-import { BaseMessageType, encodePlain, plainSchema } from './protobufjs-codec.ts';
+import { BaseMessageType, encodePlain, plainSchema, TableSchemaType } from './protobufjs-codec.ts';
+import { SchemaDecoder } from './schema-decoder.ts';
 
 const encoder = new RowEncoder();
 const messages = fc
@@ -195,16 +197,17 @@ test('text that is not UTF-8 is refused; the replacement character is text', () 
 });
 
 test('the schemas kept are bounded, and a forgotten one is read again', () => {
-  const decoder = new MessageDecoder();
-  const payloads = Array.from({ length: 3000 }, (_, i) => {
+  const schemas = new SchemaDecoder();
+  const reader = new ByteReader();
+  const blocks = Array.from({ length: 3000 }, (_, i) => {
     const bare = plainSchema({ ...schema, table: `t${i}` });
-    return encodePlain(BaseMessageType, { ...good, schema: bare, after: { values: [{ int: i }, {}] } });
+    return encodePlain(TableSchemaType, bare);
   });
   for (const round of [0, 1]) {
-    for (const [i, payload] of payloads.entries()) {
-      const message = decoder.decode(payload);
-      assert.ok('schema' in message);
-      assert.equal(message.schema.table, `t${i}`, `round ${round}`);
+    for (const [i, block] of blocks.entries()) {
+      reader.open(block);
+      assert.equal(schemas.decode(reader, block.length).schema.table, `t${i}`, `round ${round}`);
+      assert.ok(schemas.size <= 1024);
     }
   }
 });

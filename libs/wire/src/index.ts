@@ -11,6 +11,7 @@ export {
   type DeliveryStamp,
   readDelivery,
   readNumbers,
+  readOperation,
   setLastInTransaction,
   stampDelivery,
 } from './delivery.ts';

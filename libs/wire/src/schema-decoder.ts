@@ -20,6 +20,11 @@ export class SchemaDecoder {
   /** By the fingerprint's low half; a second schema with the same half takes the place of the first. */
   readonly #known = new Map<number, KnownSchema>();
 
+  /** Schemas kept now. */
+  get size(): number {
+    return this.#known.size;
+  }
+
   /** Reads the sub-message from the reader's position to `end`. */
   decode(reader: ByteReader, end: number): KnownSchema {
     const from = reader.position;
