@@ -1,3 +1,50 @@
-process.exitCode ??= 0;
+/** The process: signals, exit codes, the last resort for errors that nobody awaited. */
+import { runCli } from './cli.ts';
+import { EXIT } from './exit-codes.ts';
+import { count, errorText, type Output } from './output.ts';
 
-export {};
+const output: Output = {
+  result: (text) => void process.stdout.write(text),
+  note: (text) => void process.stderr.write(text),
+  live: process.stderr.isTTY === true,
+  columns: process.stderr.columns ?? 80,
+};
+
+const stop = new AbortController();
+let stopMs = 5_000;
+
+function onSignal(signal: NodeJS.Signals): void {
+  if (stop.signal.aborted) {
+    output.note(`${signal} again: ending at once. The next start resumes where this one was.\n`);
+    process.exit(EXIT.interrupted);
+  }
+  stop.abort();
+  setTimeout(() => {
+    output.note(
+      `The stop took longer than ${count(stopMs, 'ms', 'ms')}: ending now. The next start resumes where this one was.\n`,
+    );
+    process.exit(EXIT.stopForced);
+  }, stopMs).unref();
+}
+
+function onStray(error: unknown): void {
+  output.note(`${errorText(error)}\n`);
+  process.exit(EXIT.failed);
+}
+
+process.on('SIGTERM', onSignal);
+process.on('SIGINT', onSignal);
+process.on('uncaughtException', onStray);
+process.on('unhandledRejection', onStray);
+// A reader of our output that went away (`mysync tail | head`) is no failure.
+process.stdout.on('error', () => stop.abort());
+
+const code = await runCli(process.argv.slice(2), {
+  output,
+  signal: stop.signal,
+  allowStop: (ms) => {
+    stopMs = ms;
+  },
+});
+// Printed to the end first: standard output may be a pipe.
+process.stdout.write('', () => process.exit(code));

@@ -1,0 +1,70 @@
+/** The command line: verbs and their options. What they do stands in files of their own. */
+import { configPath, optionsHelp } from '@mysync/config';
+import { Command, Option } from 'commander';
+import { runConfigCheck, runConfigOptions, runConfigPrint } from './config-verbs.ts';
+import type { CommandContext } from './context.ts';
+import { runAll, runReader, runWriter } from './run.ts';
+import { version } from './version.ts';
+
+const SETTINGS_HELP = `
+Every option of the configuration can be set here, too, over file and environment:
+  --section.key=VALUE, or --set section.key=VALUE
+  for example --telemetry.logLevel=debug --set transport.partitions=8
+mysync config options lists them all.`;
+
+const EXIT_HELP = `
+Exit codes: 0 done, or stopped in order · 1 failed · 2 command line or configuration wrong · 3 check found errors
+· 4 the stop took too long and was cut short · 130 interrupted twice`;
+
+/** `section.key=value` is taken out of the arguments before: see `takeFlags`. */
+export function buildCommand(context: CommandContext): Command {
+  const program = new Command('mysync')
+    .description('Every change committed to MySQL or MariaDB, in your other stores within milliseconds.')
+    .version(version, '-V, --version', 'Print the version.')
+    .helpOption('-h, --help', 'Print this help.')
+    .helpCommand('help [command]', 'Print the help of a command.')
+    .configureOutput({ writeOut: context.output.result, writeErr: context.output.note })
+    .addHelpText('after', `${SETTINGS_HELP}\n${EXIT_HELP}`)
+    .exitOverride();
+  const verb = (parent: Command, name: string, description: string): Command =>
+    parent
+      .command(name)
+      .description(description)
+      .helpOption('-h, --help', 'Print this help.')
+      .addOption(
+        new Option(
+          '-c, --config <file>',
+          `The configuration file (default: MYSYNC_CONFIG, or ${configPath(undefined, {})}).`,
+        ),
+      );
+  const running = (name: string, description: string): Command =>
+    verb(program, name, description).addHelpText('after', () => `\nOptions of the configuration:\n\n${optionsHelp()}`);
+
+  running('run', 'Run readers and writers of all sources and sinks in one process.').action((options) =>
+    runAll(context, options),
+  );
+  running('reader', 'Run the readers alone.')
+    .option('--source <name>', 'Only this source.')
+    .action((options) => runReader(context, options));
+  running('writer', 'Run the writers of one sink alone; several such processes share the partitions.')
+    .requiredOption('--sink <name>', 'The sink.')
+    .action((options) => runWriter(context, options));
+
+  const config = program
+    .command('config')
+    .description('Look at the configuration.')
+    .helpOption('-h, --help', 'Print this help.');
+  verb(config, 'check', 'Check the configuration alone, without connecting to anything.')
+    .option('--json', 'Print JSON.')
+    .action((options) => runConfigCheck(context, options));
+  verb(config, 'print', 'Print the configuration with every default, secrets left out.')
+    .option('--json', 'Print JSON.')
+    .action((options) => runConfigPrint(context, options));
+  config
+    .command('options')
+    .description('List every option: flag, default, allowed values, environment variable.')
+    .argument('[section]', 'Only options that begin with this, for example transport.kafka.')
+    .helpOption('-h, --help', 'Print this help.')
+    .action((section?: string) => runConfigOptions(context, section));
+  return program;
+}

@@ -1,0 +1,243 @@
+/** From the configuration to the parts of the rooms: a thin mapping, and the only place that knows every adapter. */
+import { join } from 'node:path';
+import {
+  type Config,
+  configFingerprint,
+  type ElasticsearchConfig,
+  parseHost,
+  plainTable,
+  type RedisConfig,
+  redisStore,
+  type Secret,
+  topicOf,
+} from '@mysync/config';
+import { parseBinlogPosition, type TableRef, tableRefKey } from '@mysync/core';
+import { compileTablePatterns } from '@mysync/mapping';
+import type { StartAt } from '@mysync/reader';
+import type { Sink } from '@mysync/sink';
+import { ElasticsearchSink } from '@mysync/sink-elasticsearch';
+import { RedisSink } from '@mysync/sink-redis';
+import type { MysqlSourceOptions } from '@mysync/source-mysql';
+import type { Logger, Metrics } from '@mysync/telemetry';
+import type { TopicSpec, Transport } from '@mysync/transport';
+import { createKafkaTransport, type KafkaObserver } from '@mysync/transport-kafka';
+import { LogTransport } from '@mysync/transport-log';
+
+import { asMysyncError } from './output.ts';
+
+const MYSQL_PORT = 3306;
+
+interface TlsConfig {
+  readonly ca?: Secret;
+  readonly cert?: Secret;
+  readonly key?: Secret;
+  readonly verify: boolean;
+}
+
+function pem(tls: TlsConfig): { ca?: string; cert?: string; key?: string } {
+  return {
+    ...(tls.ca === undefined ? {} : { ca: tls.ca.reveal() }),
+    ...(tls.cert === undefined ? {} : { cert: tls.cert.reveal() }),
+    ...(tls.key === undefined ? {} : { key: tls.key.reveal() }),
+  };
+}
+
+/** As node:tls spells it. */
+function nodeTls(tls: TlsConfig): { ca?: string; cert?: string; key?: string; rejectUnauthorized: boolean } {
+  return { ...pem(tls), rejectUnauthorized: tls.verify };
+}
+
+/** Options of the source room. */
+export function sourceOptions(config: Config, name: string, logger: Logger): MysqlSourceOptions {
+  const source = required(config.sources, name);
+  const partitionBy = partitionColumns(source.partitionBy);
+  return {
+    name,
+    hosts: source.hosts.map((host) => parseHost(host, MYSQL_PORT)),
+    user: source.user,
+    password: source.password?.reveal() ?? '',
+    ...(source.tls === undefined ? {} : { tls: { ...pem(source.tls), verify: source.tls.verify } }),
+    ...(source.serverId === undefined ? {} : { serverId: source.serverId }),
+    captures: compileTablePatterns(source.tables),
+    tableRule: (ref: TableRef) => {
+      const columns = partitionBy.get(tableRefKey(ref));
+      return { noKey: source.noKey, ...(columns === undefined ? {} : { partitionBy: columns }) };
+    },
+    onCascade: source.onCascade,
+    heartbeatMs: source.heartbeatMs,
+    connectionTimeoutMs: source.connectionTimeoutMs,
+    queueBytes: source.queueBytes,
+    spoolBytes: source.spoolBytes,
+    ...(source.spoolFolder === undefined ? {} : { spoolFolder: source.spoolFolder }),
+    logger,
+  };
+}
+
+function partitionColumns(
+  partitionBy: Readonly<Record<string, readonly string[]>>,
+): ReadonlyMap<string, readonly string[]> {
+  const columns = new Map<string, readonly string[]>();
+  for (const [table, names] of Object.entries(partitionBy)) {
+    const ref = plainTable(table);
+    if (ref !== null) columns.set(tableRefKey(ref), names);
+  }
+  return columns;
+}
+
+export function startAt(config: Config, name: string): StartAt {
+  const { start } = required(config.sources, name);
+  if (start === 'snapshot' || start === 'latest' || start === 'earliest') return start;
+  return parseBinlogPosition(start);
+}
+
+export function topicSpec(config: Config, source: string): TopicSpec {
+  const { partitions, compacted, deleteRetentionMs, minCompactionLagMs, retentionMs, allowWeakerTopic } =
+    config.transport;
+  return {
+    name: topicOf(config, source),
+    partitions,
+    compacted,
+    deleteRetentionMs,
+    minCompactionLagMs,
+    retentionMs,
+    allowWeaker: allowWeakerTopic,
+  };
+}
+
+/** The consumer group of a sink for one source. */
+export function groupOf(sink: string, source: string): string {
+  return `mysync-${sink}-${source}`;
+}
+
+export function checkpointPath(config: Config, source: string): string {
+  return join(config.checkpoint.path, `${source}.json`);
+}
+
+export function fingerprintOf(config: Config, source: string): string {
+  return configFingerprint(config, source);
+}
+
+export interface TransportParts {
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  /** false for verbs that only look on. */
+  readonly maintenance: boolean;
+}
+
+export async function openTransport(config: Config, parts: TransportParts): Promise<Transport> {
+  const logger = parts.logger.child({ component: 'transport' });
+  if (config.transport.kind === 'kafka') return openKafka(config, logger, parts.metrics);
+  const { compactionIntervalMs, maxBytes, ...log } = config.transport.log;
+  return await LogTransport.open({
+    ...log,
+    ...(maxBytes === undefined ? {} : { maxBytes }),
+    maintenance: parts.maintenance && { intervalMs: compactionIntervalMs },
+    onProblem: (error) => logger.warn(asMysyncError(error).toJSON(), 'the embedded log'),
+  });
+}
+
+function openKafka(config: Config, logger: Logger, metrics: Metrics): Transport {
+  const { tls, sasl, ...kafka } = config.transport.kafka;
+  const sources = new Map(Object.keys(config.sources).map((source) => [topicOf(config, source), source]));
+  const observer: KafkaObserver = {
+    log: ({ level, message, fields }) => logger[level](fields, message),
+    foreignRecords: ({ topic, partition, count, offset }) => {
+      metrics.reader.foreignRecords.inc({ source: sources.get(topic) ?? topic, partition: String(partition) }, count);
+      logger.warn({ topic, partition, count, offset }, 'records of another writer in our partition');
+    },
+    clientReplaced: ({ client }) => logger.warn({ client }, 'connections replaced: nothing moved'),
+    rebalanced: (event) => logger.info(event, 'joined the group'),
+  };
+  return createKafkaTransport({
+    ...kafka,
+    ...(tls === undefined ? {} : { tls: nodeTls(tls) }),
+    ...(sasl === undefined ? {} : { sasl: { ...sasl, password: sasl.password.reveal() } }),
+    observer,
+  });
+}
+
+/** A sink as it takes the changes of one source. */
+export function openSink(config: Config, name: string, source: string, logger: Logger): Sink {
+  const sink = required(config.sinks, name);
+  const { partitionBy } = required(config.sources, source);
+  if (sink.kind === 'redis') return openRedis(sink, partitionBy);
+  return openElasticsearch(name, sink, partitionBy, logger);
+}
+
+/**
+ * The rules with the columns that a target key may hold besides the table's key: a rule for each table with such
+ * columns stands before the rule that it is taken from.
+ */
+export function rulesWithPartitionBy<R extends { readonly match: readonly string[] }>(
+  rules: readonly R[],
+  partitionBy: Readonly<Record<string, readonly string[]>>,
+): readonly (R & { readonly partitionBy?: readonly string[] })[] {
+  return rules.flatMap((rule) => {
+    const matches = compileTablePatterns(rule.match);
+    const special = Object.entries(partitionBy)
+      .filter(([table]) => {
+        const ref = plainTable(table);
+        return ref !== null && matches(ref);
+      })
+      .map(([table, columns]) => ({ ...rule, match: [table], partitionBy: columns }));
+    return [...special, rule];
+  });
+}
+
+function openRedis(sink: RedisConfig, partitionBy: Readonly<Record<string, readonly string[]>>): Sink {
+  const { hosts, db, encrypted } = redisStore(sink);
+  return new RedisSink({
+    hosts,
+    db,
+    cluster: sink.cluster,
+    ...(sink.username === undefined ? {} : { username: sink.username }),
+    ...(sink.password === undefined ? {} : { password: sink.password.reveal() }),
+    ...(encrypted ? { tls: sink.tls === undefined ? {} : nodeTls(sink.tls) } : {}),
+    tables: rulesWithPartitionBy(sink.tables, partitionBy),
+    prefix: sink.prefix,
+    deletedTtlSeconds: sink.deletedTtlSeconds,
+    connectTimeoutMs: sink.connectTimeoutMs,
+    commandTimeoutMs: sink.commandTimeoutMs,
+    chunkRows: sink.chunkRows,
+  });
+}
+
+function openElasticsearch(
+  name: string,
+  sink: ElasticsearchConfig,
+  partitionBy: Readonly<Record<string, readonly string[]>>,
+  logger: Logger,
+): Sink {
+  const auth = elasticsearchAuth(sink);
+  return new ElasticsearchSink({
+    name,
+    nodes: sink.nodes,
+    ...(auth === undefined ? {} : { auth }),
+    ...(sink.tls === undefined ? {} : { tls: nodeTls(sink.tls) }),
+    rules: rulesWithPartitionBy(sink.tables, partitionBy),
+    markerIndex: sink.markerIndex,
+    metaField: sink.metaField,
+    maxBulkBytes: sink.maxBulkBytes,
+    compression: sink.compression,
+    requestTimeoutMs: sink.requestTimeoutMs,
+    gcDeletesSeconds: sink.gcDeletesSeconds,
+    ownershipCheckMs: sink.ownershipCheckMs,
+    templates: sink.templates,
+    logger: logger.child({ component: 'sink', sink: name }),
+  });
+}
+
+function elasticsearchAuth({
+  auth,
+}: ElasticsearchConfig): { username: string; password: string } | { apiKey: string } | undefined {
+  if (auth?.apiKey !== undefined) return { apiKey: auth.apiKey.reveal() };
+  if (auth?.username === undefined || auth.password === undefined) return undefined;
+  return { username: auth.username, password: auth.password.reveal() };
+}
+
+/** An entry that was looked up by a name of the same configuration. */
+export function required<T>(map: Readonly<Record<string, T>>, name: string): T {
+  const value = map[name];
+  if (value === undefined) throw new TypeError(`'${name}' is not configured`);
+  return value;
+}

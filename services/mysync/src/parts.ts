@@ -1,0 +1,123 @@
+/** Readers and writers as the process runs them: with their status, their health and the retries around them. */
+import { type Clock, isMysyncError } from '@mysync/core';
+import { retryForever } from '@mysync/flow';
+import { Reader, type ReaderOptions, type ReaderStatus } from '@mysync/reader';
+import type { HealthReport, Logger } from '@mysync/telemetry';
+import { Writer, type WriterOptions, type WriterStatus } from '@mysync/writer';
+import { asMysyncError } from './output.ts';
+
+const EXPECTED_ATTEMPTS = 5;
+
+export interface Part {
+  readonly name: string;
+  /** Resolves after an orderly stop; rejects when it cannot go on. */
+  run(signal: AbortSignal): Promise<void>;
+  refresh(): void;
+  health(): HealthReport;
+}
+
+export interface ReaderPart extends Part {
+  status(): ReaderStatus;
+}
+
+export interface WriterPart extends Part {
+  status(): WriterStatus;
+}
+
+interface Runner<S> {
+  run(signal: AbortSignal): Promise<void>;
+  refresh(): void;
+  health(): HealthReport;
+  status(): S;
+}
+
+interface PartOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Begins anew, with growing pauses, after failures that pass by themselves (a broker that is not there yet, a lost connection). */
+function part<S>(name: string, make: () => Runner<S>, { clock, logger }: PartOptions): Part & { status(): S } {
+  let current = make();
+  let used = false;
+  return {
+    name,
+    run: async (signal) => {
+      const once = async (): Promise<void> => {
+        if (used) current = make();
+        used = true;
+        await current.run(signal);
+      };
+      try {
+        await retryForever(once, {
+          signal,
+          clock,
+          onRetry: ({ error, attempt, delayMs }) => {
+            const fields = { part: name, attempt, delayMs: Math.round(delayMs) };
+            // Right after a first start the reader has not made the topic yet: that is no news.
+            const expected = attempt < EXPECTED_ATTEMPTS && isMysyncError(error, 'TRANSPORT_TOPIC_MISSING');
+            logger[expected ? 'debug' : 'warn']({ ...fields, error: asMysyncError(error).toJSON() }, 'trying again');
+          },
+        });
+      } catch (error) {
+        if (!signal.aborted || error !== signal.reason) throw error;
+      }
+    },
+    refresh: () => current.refresh(),
+    health: () => current.health(),
+    status: () => current.status(),
+  };
+}
+
+export function readerPart(options: ReaderOptions): ReaderPart {
+  return part(`reader ${options.sourceName}`, () => new Reader(options), options);
+}
+
+export function writerPart(options: WriterOptions & { readonly clock: Clock }): WriterPart {
+  return part(`writer ${options.sinkName} of ${options.source}`, () => new Writer(options), options);
+}
+
+/**
+ * Runs readers and writers together.
+ *
+ * 1. A stop ends the readers first; the writers go on until those have drained, then finish what they have in flight.
+ * 2. The first part that fails stops all others in the same order; its error is thrown once they have ended.
+ */
+export async function runParts(
+  readers: readonly Part[],
+  writers: readonly Part[],
+  signal: AbortSignal,
+  onFailure: (name: string, error: unknown) => void,
+): Promise<void> {
+  const stopReaders = new AbortController();
+  const stopWriters = new AbortController();
+  let failure: { readonly error: unknown } | undefined;
+  const stop = (): void => stopReaders.abort();
+  if (signal.aborted) stop();
+  signal.addEventListener('abort', stop, { once: true });
+  const watch = async (each: Part, own: AbortSignal): Promise<void> => {
+    try {
+      await each.run(own);
+    } catch (error) {
+      failure ??= { error };
+      onFailure(each.name, error);
+      stop();
+    }
+  };
+  const reading = Promise.all(readers.map((reader) => watch(reader, stopReaders.signal)));
+  const writing = Promise.all(writers.map((writer) => watch(writer, stopWriters.signal)));
+  await Promise.all([reading, aborted(stopReaders.signal, readers.length > 0 ? reading : undefined)]);
+  stopWriters.abort();
+  await writing;
+  signal.removeEventListener('abort', stop);
+  if (failure !== undefined) throw failure.error;
+}
+
+/** Resolves when the signal aborts, or `otherwise` resolves. */
+async function aborted(signal: AbortSignal, otherwise: Promise<unknown> | undefined): Promise<void> {
+  const abort = new Promise<void>((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+  await (otherwise === undefined ? abort : Promise.race([abort, otherwise]));
+}

@@ -1,0 +1,183 @@
+/** The verbs that run: all in one process, a reader alone, the writers of a sink alone. */
+import { FileCheckpointStore } from '@mysync/checkpoint';
+import { type Config, sourcesOf, topicOf } from '@mysync/config';
+import { causeText, isMysyncError, systemClock } from '@mysync/core';
+import { didYouMean } from '@mysync/mapping';
+import { createMysqlSource } from '@mysync/source-mysql';
+import { createLogger, createMetrics, type Logger, type Metrics, TelemetryServer } from '@mysync/telemetry';
+import type { Transport } from '@mysync/transport';
+import {
+  checkpointPath,
+  fingerprintOf,
+  groupOf,
+  openSink,
+  openTransport,
+  required,
+  sourceOptions,
+  startAt,
+  topicSpec,
+} from './compose.ts';
+import { type CommandContext, type CommonOptions, requireConfig, usageError } from './context.ts';
+import { Lifecycle } from './lifecycle.ts';
+import { type ReaderPart, readerPart, runParts, type WriterPart, writerPart } from './parts.ts';
+import { ProgressDisplay } from './progress.ts';
+import type { ProcessStatus } from './status-report.ts';
+import { version } from './version.ts';
+
+/** Beyond what readers and writers are allowed, for closing connections. */
+const CLOSE_MS = 5_000;
+
+export interface RunChoice {
+  readonly sources: readonly string[];
+  readonly sinks: readonly string[];
+}
+
+export async function runAll(context: CommandContext, options: CommonOptions): Promise<void> {
+  const loaded = requireConfig(context, options);
+  const { config } = loaded;
+  await runService(context, loaded, { sources: Object.keys(config.sources), sinks: Object.keys(config.sinks) });
+}
+
+export async function runReader(context: CommandContext, options: CommonOptions & { source?: string }): Promise<void> {
+  const loaded = requireConfig(context, options);
+  const names = Object.keys(loaded.config.sources);
+  if (options.source !== undefined && !names.includes(options.source)) {
+    const hint = didYouMean(options.source, names);
+    usageError(context, `There is no source '${options.source}'${hint}. Configured: ${names.join(', ')}.`);
+  }
+  await runService(context, loaded, { sources: options.source === undefined ? names : [options.source], sinks: [] });
+}
+
+export async function runWriter(context: CommandContext, options: CommonOptions & { sink: string }): Promise<void> {
+  const loaded = requireConfig(context, options);
+  const names = Object.keys(loaded.config.sinks);
+  if (!names.includes(options.sink)) {
+    const configured = names.length === 0 ? 'None is configured' : `Configured: ${names.join(', ')}`;
+    usageError(context, `There is no sink '${options.sink}'${didYouMean(options.sink, names)}. ${configured}.`);
+  }
+  await runService(context, loaded, { sources: [], sinks: [options.sink] });
+}
+
+interface Service {
+  readonly context: CommandContext;
+  readonly config: Config;
+  readonly lifecycle: Lifecycle;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly transport: Transport;
+}
+
+async function runService(
+  context: CommandContext,
+  { config, warnings, path }: ReturnType<typeof requireConfig>,
+  choice: RunChoice,
+): Promise<void> {
+  const logger = createLogger({ level: config.telemetry.logLevel });
+  for (const warning of warnings) logger.warn(warning.toJSON(), 'configuration');
+  const handoverMs = Math.max(0, ...choice.sinks.map((sink) => required(config.sinks, sink).handoverMs));
+  context.allowStop(config.reader.drainMs + handoverMs + CLOSE_MS);
+  const metrics = createMetrics();
+  metrics.collectProcess();
+  const lifecycle = new Lifecycle();
+  const readers: ReaderPart[] = [];
+  const writers: WriterPart[] = [];
+  const startedAt = new Date().toISOString();
+  try {
+    if (config.telemetry.enabled) {
+      const parts = (): readonly (ReaderPart | WriterPart)[] => [...readers, ...writers];
+      const server = lifecycle.opened(
+        'telemetry',
+        new TelemetryServer({
+          host: config.telemetry.host,
+          port: config.telemetry.port,
+          registry: metrics.registry,
+          health: () => parts().map((part) => part.health()),
+          refresh: () => {
+            for (const part of parts()) part.refresh();
+          },
+          status: (): ProcessStatus => ({
+            version,
+            pid: process.pid,
+            startedAt,
+            readers: readers.map((part) => part.status()),
+            writers: writers.map((part) => part.status()),
+          }),
+        }),
+        (opened) => opened.close(),
+      );
+      const port = await server.start();
+      logger.info({ host: config.telemetry.host, port }, 'telemetry listens');
+    }
+    const transport = await openTransport(config, { logger, metrics, maintenance: true });
+    lifecycle.opened('transport', transport, (opened) => opened.close());
+    const service: Service = { context, config, lifecycle, logger, metrics, transport };
+    for (const source of choice.sources) readers.push(await openReader(service, source));
+    for (const sink of choice.sinks) {
+      for (const source of sourcesOf(config, required(config.sinks, sink)))
+        writers.push(openWriter(service, sink, source));
+    }
+    logger.info({ version, config: path, parts: [...readers, ...writers].map((part) => part.name) }, 'started');
+    await runParts(readers, writers, context.signal, (part, error) => {
+      logger.error(
+        { part, error: isMysyncError(error) ? error.toJSON() : causeText(error) },
+        'a part failed: stopping',
+      );
+    });
+  } finally {
+    for (const { name, error } of await lifecycle.close())
+      logger.warn({ part: name, error: causeText(error) }, 'closing failed');
+    logger.info({}, 'stopped');
+  }
+}
+
+async function openReader(service: Service, source: string): Promise<ReaderPart> {
+  const { config, lifecycle, logger, metrics, transport, context } = service;
+  const path = checkpointPath(config, source);
+  const checkpoints = await FileCheckpointStore.open({ path, signal: context.signal });
+  lifecycle.opened(`checkpoint of ${source}`, checkpoints, (store) => store.close());
+  const binlog = createMysqlSource(sourceOptions(config, source, logger));
+  lifecycle.opened(`source ${source}`, binlog, (opened) => opened.close());
+  const progress = new ProgressDisplay({ output: context.output, logger, clock: systemClock });
+  const { windowMessages, windowBytes, batchMessages, heartbeatMs, checkpointMs, drainMs } = config.reader;
+  return readerPart({
+    sourceName: source,
+    source: binlog,
+    transport,
+    topic: topicSpec(config, source),
+    checkpoints,
+    start: startAt(config, source),
+    configFingerprint: fingerprintOf(config, source),
+    windowMessages,
+    windowBytes,
+    batchMessages,
+    heartbeatMs,
+    checkpointMs,
+    drainMs,
+    onSnapshotProgress: (report) => progress.show(report),
+    clock: systemClock,
+    logger,
+    metrics,
+  });
+}
+
+function openWriter(service: Service, sinkName: string, source: string): WriterPart {
+  const { config, lifecycle, logger, metrics, transport } = service;
+  const { maxBatchChanges, maxBatchBytes, commitIntervalMs, handoverMs } = required(config.sinks, sinkName);
+  const sink = openSink(config, sinkName, source, logger);
+  lifecycle.opened(`sink ${sinkName} of ${source}`, sink, (opened) => opened.close());
+  return writerPart({
+    source,
+    topic: topicOf(config, source),
+    group: groupOf(sinkName, source),
+    sinkName,
+    sink,
+    transport,
+    maxBatchChanges,
+    maxBatchBytes,
+    commitIntervalMs,
+    handoverMs,
+    clock: systemClock,
+    logger,
+    metrics,
+  });
+}
