@@ -1,4 +1,4 @@
-import type { Finding, TableRef } from '@mysync/core';
+import type { Finding } from '@mysync/core';
 import type { ApplyBatch, ApplyOutcome, ClearChange, DeleteChange, PutChange, StreamRef } from '@mysync/sink';
 import type { Argument } from './connection.ts';
 
@@ -6,10 +6,12 @@ import type { Argument } from './connection.ts';
 export interface RowEncoder {
   /** Appends the row to `args` and returns its key. Throws a catalogue error when the row can never be applied. */
   encode(change: PutChange | DeleteChange, args: Argument[]): string;
+  /** The keys of the sets that the row is a member of. */
+  indexKeys(change: PutChange | DeleteChange): readonly string[];
 }
 
-export type RowBatch = ApplyBatch & { readonly changes: readonly (PutChange | DeleteChange)[] };
-export type ClearBatch = ApplyBatch & { readonly changes: readonly ClearChange[] };
+export type RowBatch = Omit<ApplyBatch, 'changes'> & { readonly changes: readonly (PutChange | DeleteChange)[] };
+export type ClearBatch = Omit<ApplyBatch, 'changes'> & { readonly changes: readonly ClearChange[] };
 
 /** One server or a cluster: what differs between them. */
 export interface RedisBackend {
@@ -35,8 +37,4 @@ export type ScriptReply =
 /** 16 hex digits: as text in the order of the number. */
 export function versionText(version: bigint): string {
   return version.toString(16).padStart(16, '0');
-}
-
-export function tableText(table: TableRef): string {
-  return `${table.database}.${table.table}`;
 }

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { type Finding, isMysyncError } from '@mysync/core';
 import { type ApplyOutcome, type ClearChange, type Refusal, type StreamRef, sinkErrors } from '@mysync/sink';
 import {
@@ -7,29 +6,22 @@ import {
   type RedisBackend,
   type RowBatch,
   type RowEncoder,
-  type ScriptReply,
   versionText,
 } from './backend.ts';
 import { checkServer, unreachable } from './check.ts';
+import { ChunkSender, newChunk, refusedRows } from './chunk-sender.ts';
 import { type Argument, RedisConnection } from './connection.ts';
 import { redisErrors } from './errors.ts';
 import { redisFailure, replyCode } from './failure.ts';
 import { type RedisNames, recordId, redisNames } from './names.ts';
 import type { RedisSettings } from './options.ts';
-import { applyScript, clearScript, type Script } from './script.ts';
+import { applyScript, clearScript } from './script.ts';
 
 /** Replies that mean: this is not the server to write to, look for another one. */
 const LEAVE = new Set(['READONLY', 'MASTERDOWN', 'LOADING']);
 const MAX_CHUNK_BYTES = 1 << 20;
 const MAX_OPEN_BYTES = 8 << 20;
 const SCAN_COUNT = 1_000;
-
-interface Chunk {
-  /** Place in the batch of each row. */
-  readonly places: number[];
-  readonly keys: string[];
-  readonly args: Argument[];
-}
 
 /**
  * One Redis server.
@@ -64,7 +56,7 @@ export class SingleServer implements RedisBackend {
 
   async applyRows(batch: RowBatch, encoder: RowEncoder, signal: AbortSignal): Promise<ApplyOutcome> {
     const connection = await this.#get();
-    const sender = new ChunkSender(connection, batch, this.#names.marker(batch.stream, 0), signal);
+    using sender = new ChunkSender(connection, batch, this.#names.marker(batch.stream, 0), signal);
     const refusals: Refusal[] = [];
     const chunkRows = this.#settings.chunkRows;
     let chunk = newChunk();
@@ -98,7 +90,7 @@ export class SingleServer implements RedisBackend {
   async applyClear(batch: ClearBatch, signal: AbortSignal): Promise<ApplyOutcome> {
     const connection = await this.#get();
     const marker = this.#names.marker(batch.stream, 0);
-    const first = new ChunkSender(connection, batch, marker, signal);
+    using first = new ChunkSender(connection, batch, marker, signal);
     first.send(applyScript, newChunk(), [], 0, false);
     await first.settle();
     const before = this.#outcome(first, [], connection);
@@ -113,7 +105,7 @@ export class SingleServer implements RedisBackend {
         if (outcome.status !== 'applied') return outcome;
       } while (cursor !== '0');
     }
-    const last = new ChunkSender(connection, batch, marker, signal);
+    using last = new ChunkSender(connection, batch, marker, signal);
     last.send(applyScript, newChunk(), [], 0, true);
     await last.settle();
     return this.#outcome(last, [], connection);
@@ -126,7 +118,7 @@ export class SingleServer implements RedisBackend {
     companions: readonly string[],
     signal: AbortSignal,
   ): Promise<ApplyOutcome> {
-    const sender = new ChunkSender(connection, batch, this.#names.marker(batch.stream, 0), signal);
+    using sender = new ChunkSender(connection, batch, this.#names.marker(batch.stream, 0), signal);
     const more = [recordId(batch.stream, change.table), versionText(change.version)];
     for (let at = 0; at < companions.length; at += this.#settings.chunkRows) {
       const chunk = newChunk();
@@ -179,7 +171,9 @@ export class SingleServer implements RedisBackend {
           refusals.push(...refusedRows(reply, places));
           break;
         case 'behind':
-          break;
+          if (refusals.length > 0) break;
+          // An earlier call's chunk, thought lost, or another writer's came in between.
+          throw sinkErrors.SINK_UNREACHABLE({ message: `Redis at ${connection.name}: other chunks came in between` });
       }
     }
     if (refusals.length === 0) return { status: 'applied', stale };
@@ -239,77 +233,5 @@ export class SingleServer implements RedisBackend {
       });
     }
     for (const script of [applyScript, clearScript]) await connection.call(['SCRIPT', 'LOAD', script.text]);
-  }
-}
-
-function newChunk(): Chunk {
-  return { places: [], keys: [], args: [] };
-}
-
-export function refusedRows(reply: readonly unknown[], places: readonly number[]): Refusal[] {
-  const refusals: Refusal[] = [];
-  for (let at = 2; at + 1 < reply.length; at += 2) {
-    const index = places[Number(reply[at]) - 1] ?? 0;
-    refusals.push({ index, error: sinkErrors.SINK_WRONG_TYPE({ message: `Redis refused the row: ${reply[at + 1]}` }) });
-  }
-  return refusals;
-}
-
-/** Sends one batch's chunks, each behind the one before, and collects their replies. */
-class ChunkSender {
-  readonly marker: string;
-  readonly next: string;
-  readonly results: { readonly reply: ScriptReply | Error; readonly places: readonly number[] }[] = [];
-  openBytes = 0;
-  readonly #connection: RedisConnection;
-  readonly #signal: AbortSignal;
-  readonly #expected: string;
-  readonly #batchName = randomBytes(6).toString('base64');
-  #sent = 0;
-  #open: { readonly places: readonly number[]; readonly replies: Promise<unknown[]> }[] = [];
-
-  constructor(connection: RedisConnection, batch: RowBatch | ClearBatch, marker: string, signal: AbortSignal) {
-    this.#connection = connection;
-    this.#signal = signal;
-    this.marker = marker;
-    this.next = batch.marker.next;
-    this.#expected = batch.marker.expected === null ? '-' : `+${batch.marker.expected}`;
-  }
-
-  /** True when a chunk found the batch's own next marker: the batch was applied before. */
-  get isDone(): boolean {
-    return this.results.some(
-      ({ reply }) => !(reply instanceof Error) && reply[0] === 'moved' && reply[1] === this.next,
-    );
-  }
-
-  /** `moves`: this is the last chunk, it moves the marker. */
-  send(script: Script, chunk: Chunk, more: readonly string[], bytes: number, moves = false): void {
-    const before = this.#sent === 0 ? '' : `${this.#batchName}${this.#sent}`;
-    this.#sent++;
-    const command = ['EVALSHA', script.sha, String(chunk.keys.length + 1), this.marker, ...chunk.keys] as Argument[];
-    command.push('c', this.#expected, before, `${this.#batchName}${this.#sent}`, moves ? `+${this.next}` : '-');
-    command.push(String(chunk.places.length), this.#deletedTtl, ...more);
-    for (const arg of chunk.args) command.push(arg);
-    const replies = this.#connection.callAll([command], this.#signal);
-    replies.catch(() => undefined); // awaited in settle; until then nobody listens
-    this.#open.push({ places: chunk.places, replies });
-    this.openBytes += bytes;
-  }
-
-  get #deletedTtl(): string {
-    return String(this.#connection.settings.deletedTtlSeconds);
-  }
-
-  /** Waits for all that was sent. Rejects when the connection broke. */
-  async settle(): Promise<void> {
-    const open = this.#open;
-    this.#open = [];
-    this.openBytes = 0;
-    const settled = await Promise.allSettled(open.map(({ replies }) => replies));
-    settled.forEach((result, at) => {
-      if (result.status === 'rejected') throw result.reason;
-      this.results.push({ reply: result.value[0] as ScriptReply | Error, places: open[at]?.places ?? [] });
-    });
   }
 }

@@ -2,6 +2,7 @@ import { type Finding, formatTableRef, type TableRef, type TableSchema, tableRef
 import { compileRules } from '@mysync/mapping';
 import type { ApplyBatch, ApplyOutcome, DeleteChange, PutChange, Sink, StreamRef } from '@mysync/sink';
 import { type ClearBatch, type RedisBackend, type RowBatch, type RowEncoder, versionText } from './backend.ts';
+import { Cluster } from './cluster.ts';
 import type { Argument } from './connection.ts';
 import { redisErrors } from './errors.ts';
 import { compileTable, type TableMapper } from './mapper.ts';
@@ -35,7 +36,9 @@ export class RedisSink implements Sink {
     this.#ruleOf = compileRules(options.tables);
     this.#cluster = settings.cluster;
     const backendOptions = { onDoubt: (reason: string) => this.#doubt(reason) };
-    this.#backend = new SingleServer(settings, backendOptions);
+    this.#backend = settings.cluster
+      ? new Cluster(settings, backendOptions)
+      : new SingleServer(settings, backendOptions);
   }
 
   async check(): Promise<readonly Finding[]> {
@@ -82,6 +85,8 @@ export class RedisSink implements Sink {
         mapper.encode(change, versionText(change.version), id, args);
         return key;
       },
+      indexKeys: (change) =>
+        change.kind === 'put' ? this.#mapper(change.schema).indexKeys(change.row, change.key) : [],
     };
   }
 

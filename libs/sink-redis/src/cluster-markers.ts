@@ -1,0 +1,197 @@
+/**
+ * The applied marker in a cluster: one copy per master, in the lowest slot that it owns, so that a master that lost its last
+ * writes shows an older marker than the others. A copy is a hash: `m` the text, `c` a counter that rises with each move, `s` the
+ * slots of all copies.
+ *
+ * 1. The copy in slot 0 (some master always owns it, as its lowest) says where the copies are; it is made last.
+ * 2. The marker is the copy with the lowest counter of those. One of them that is gone: that master lost everything: no marker.
+ * 3. Reading makes the copies equal again where they are not, by compare-and-set: lowering a marker is always right.
+ * 4. Moving needs the expected text in every copy; a copy that has the next text already counts (the call was repeated).
+ */
+import { type StreamRef, sinkErrors } from '@mysync/sink';
+import { redisFailure, replyCode } from './failure.ts';
+import type { RedisNames } from './names.ts';
+import type { ClusterRouter, SlotRequest } from './router.ts';
+import { markerScript } from './script.ts';
+
+interface Copy {
+  readonly slot: number;
+  readonly text: string;
+  readonly counter: number;
+  readonly slots: readonly number[];
+}
+
+interface Copies {
+  /** Those that the copy in slot 0 vouches for; null: missing. */
+  readonly listed: readonly (Copy | null)[];
+  /** All that were found, those that should be at home but are not listed (yet) among them. */
+  readonly found: readonly Copy[];
+}
+
+interface Known {
+  readonly counter: number;
+  readonly slots: readonly number[];
+}
+
+const ATTEMPTS = 10;
+
+export class ClusterMarkers {
+  readonly #router: ClusterRouter;
+  readonly #names: RedisNames;
+  /** Where the copies of a stream are, and their counter, as last read or written. */
+  readonly #known = new Map<string, Known>();
+
+  constructor(router: ClusterRouter, names: RedisNames) {
+    this.#router = router;
+    this.#names = names;
+  }
+
+  async read(stream: StreamRef): Promise<string | null> {
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      const home = await this.#home();
+      const { listed, found } = await this.#copies(stream, home);
+      const marker = lowest(listed);
+      if (!isWhole(found, marker, home) && !(await this.#mend(stream, found, marker, home))) continue;
+      this.#known.set(streamName(stream), { counter: marker?.counter ?? 0, slots: home });
+      return marker?.text ?? null;
+    }
+    throw sinkErrors.SINK_UNREACHABLE({ message: `the marker of ${streamName(stream)} is being changed by others` });
+  }
+
+  /** Of a batch: `done` when every copy has the next text already. */
+  async compare(stream: StreamRef, expected: string | null, next: string): Promise<'same' | 'done' | 'moved'> {
+    const { slots } = await this.#place(stream);
+    const found = await this.#texts(stream, slots);
+    if (found.every((text) => text === expected)) return 'same';
+    if (found.every((text) => text === next)) return 'done';
+    return found.every((text) => text === expected || text === next) ? 'same' : 'moved';
+  }
+
+  /** True when all copies moved. */
+  async move(stream: StreamRef, expected: string | null, next: string, signal?: AbortSignal): Promise<boolean> {
+    const known = await this.#place(stream);
+    const counter = known.counter + 1;
+    const write = (slots: readonly number[]): Promise<boolean> =>
+      this.#write(stream, slots, expected, { text: next, counter, slots: known.slots }, signal);
+    // At first the copy of slot 0 is made last: it vouches for the others.
+    const first = expected === null ? known.slots.filter((slot) => slot !== 0) : known.slots;
+    if (first.length > 0 && !(await write(first))) return false;
+    if (expected === null && !(await write([0]))) return false;
+    this.#known.set(streamName(stream), { counter, slots: known.slots });
+    return true;
+  }
+
+  async #place(stream: StreamRef): Promise<Known> {
+    const name = streamName(stream);
+    if (!this.#known.has(name)) await this.read(stream);
+    return this.#known.get(name) ?? { counter: 0, slots: await this.#home() };
+  }
+
+  /** Where the copies should be now. */
+  async #home(): Promise<readonly number[]> {
+    const masters = await this.#router.masters();
+    return masters.map((master) => master.lowestSlot).sort((a, b) => a - b);
+  }
+
+  async #copies(stream: StreamRef, home: readonly number[]): Promise<Copies> {
+    const [root = null] = await this.#get(stream, [0]);
+    const slots = [...new Set([...(root?.slots ?? [0]), ...home])];
+    const found = await this.#get(stream, slots);
+    const listed = root === null ? [null] : found.filter((_, at) => root.slots.includes(slots[at] ?? 0));
+    return { listed, found: found.filter((copy) => copy !== null) };
+  }
+
+  async #get(stream: StreamRef, slots: readonly number[]): Promise<readonly (Copy | null)[]> {
+    const requests = slots.map((slot) => request(slot, ['HMGET', this.#names.marker(stream, slot), 'm', 'c', 's']));
+    const replies = await this.#router.run(requests);
+    return replies.map((reply, at) => {
+      const slot = slots[at] ?? 0;
+      if (reply instanceof Error) throw this.#failure(stream, slot, reply);
+      const [text, counter, list] = reply as (string | null)[];
+      if (text === null || text === undefined) return null;
+      return { slot, text, counter: Number(counter), slots: String(list).split(',').map(Number) };
+    });
+  }
+
+  async #texts(stream: StreamRef, slots: readonly number[]): Promise<readonly (string | null)[]> {
+    return (await this.#get(stream, slots)).map((copy) => copy?.text ?? null);
+  }
+
+  /** Makes the copies at home equal to `marker`, that of slot 0 last, and removes the others. False: somebody was faster. */
+  async #mend(
+    stream: StreamRef,
+    copies: readonly Copy[],
+    marker: Copy | null,
+    home: readonly number[],
+  ): Promise<boolean> {
+    const found = new Map(copies.map((copy) => [copy.slot, copy]));
+    const target = marker === null ? null : { ...marker, slots: home };
+    const order = [
+      ...home.filter((slot) => slot !== 0),
+      0,
+      ...[...found.keys()].filter((slot) => !home.includes(slot)),
+    ];
+    for (const slot of order) {
+      const copy = found.get(slot);
+      if (copy === undefined && target === null) continue;
+      const next = home.includes(slot) ? target : null;
+      if (!(await this.#write(stream, [slot], copy?.text ?? null, next))) return false;
+    }
+    return true;
+  }
+
+  /** Compare-and-set of copies; null removes. */
+  async #write(
+    stream: StreamRef,
+    slots: readonly number[],
+    expected: string | null,
+    next: Omit<Copy, 'slot'> | null,
+    signal?: AbortSignal,
+  ): Promise<boolean> {
+    const before = expected === null ? '-' : `+${expected}`;
+    const after = next === null ? ['-', '', ''] : [`+${next.text}`, String(next.counter), next.slots.join(',')];
+    const requests = slots.map((slot) =>
+      request(slot, ['EVALSHA', markerScript.sha, '1', this.#names.marker(stream, slot), before, ...after]),
+    );
+    const replies = await this.#router.run(requests, signal);
+    replies.forEach((reply, at) => {
+      if (reply instanceof Error) throw this.#failure(stream, slots[at] ?? 0, reply);
+    });
+    return replies.every((reply) => reply === 1);
+  }
+
+  #failure(stream: StreamRef, slot: number, error: Error): Error {
+    const key = this.#names.marker(stream, slot);
+    if (replyCode(error) === 'WRONGTYPE') {
+      return sinkErrors.SINK_MARKER_INVALID({ message: `what stands at ${key} is not a marker`, where: { key } });
+    }
+    return redisFailure(error, `slot ${slot}`);
+  }
+}
+
+function request(slot: number, command: readonly string[]): SlotRequest {
+  return { slot, command };
+}
+
+function streamName(stream: StreamRef): string {
+  return `${stream.topic}:${stream.partition}`;
+}
+
+function lowest(copies: readonly (Copy | null)[]): Copy | null {
+  let marker: Copy | null = null;
+  for (const copy of copies) {
+    if (copy === null) return null;
+    if (marker === null || copy.counter < marker.counter) marker = copy;
+  }
+  return marker;
+}
+
+/** Nothing to mend: no copy at all, or equal ones exactly at home. */
+function isWhole(found: readonly Copy[], marker: Copy | null, home: readonly number[]): boolean {
+  if (marker === null) return found.length === 0;
+  const list = home.join(',');
+  const same = found.filter(
+    ({ text, counter, slots }) => text === marker.text && counter === marker.counter && slots.join(',') === list,
+  );
+  return same.length === found.length && found.length === home.length;
+}

@@ -1,0 +1,208 @@
+import { type Finding, isMysyncError } from '@mysync/core';
+import type { ApplyOutcome, ClearChange, Refusal, StreamRef } from '@mysync/sink';
+import {
+  type BackendOptions,
+  type ClearBatch,
+  type RedisBackend,
+  type RowBatch,
+  type RowEncoder,
+  type ScriptReply,
+  versionText,
+} from './backend.ts';
+import { checkServer, unreachable } from './check.ts';
+import { type Chunk, newChunk, refusedRows } from './chunk-sender.ts';
+import { ClusterMarkers } from './cluster-markers.ts';
+import { redisErrors } from './errors.ts';
+import { redisFailure } from './failure.ts';
+import { type RedisNames, recordId, redisNames } from './names.ts';
+import type { RedisSettings } from './options.ts';
+import { ClusterRouter, type SlotRequest } from './router.ts';
+import { applyScript, clearScript, markerScript, type Script } from './script.ts';
+import { keySlot } from './slot.ts';
+
+const SCAN_COUNT = '1000';
+
+/**
+ * A Redis Cluster.
+ *
+ * 1. Scripts stay within one slot: the rows of a batch are grouped by slot; order between keys does not matter, a batch holds a
+ *    key once, and the next batch is sent when all of this one have answered.
+ * 2. The marker moves after every row's script has confirmed, on every master. What a predecessor still sends meanwhile is
+ *    refused by the rows' versions.
+ */
+export class Cluster implements RedisBackend {
+  readonly #settings: RedisSettings;
+  readonly #names: RedisNames;
+  readonly #router: ClusterRouter;
+  readonly #markers: ClusterMarkers;
+
+  constructor(settings: RedisSettings, options: BackendOptions) {
+    this.#settings = settings;
+    this.#names = redisNames(settings.prefix);
+    this.#router = new ClusterRouter(settings, [applyScript, clearScript, markerScript], options.onDoubt);
+    this.#markers = new ClusterMarkers(this.#router, this.#names);
+  }
+
+  async readMarker(stream: StreamRef): Promise<string | null> {
+    return await this.#markers.read(stream);
+  }
+
+  async applyRows(batch: RowBatch, encoder: RowEncoder, signal: AbortSignal): Promise<ApplyOutcome> {
+    const { stream, marker } = batch;
+    if (batch.changes.length > 0) {
+      const before = await this.#markers.compare(stream, marker.expected, marker.next);
+      if (before === 'done') return { status: 'applied', stale: 0 };
+      if (before === 'moved') return { status: 'marker-moved' };
+    }
+    const refusals: Refusal[] = [];
+    const chunks = this.#bySlot(batch, encoder, refusals);
+    const stale = await this.#run(applyScript, chunks, [], refusals, signal);
+    if (refusals.length > 0) return { status: 'refused', refusals: refusals.sort((a, b) => a.index - b.index) };
+    return await this.#move(batch, stale, signal);
+  }
+
+  #bySlot(batch: RowBatch, encoder: RowEncoder, refusals: Refusal[]): readonly SlotChunk[] {
+    const chunks: SlotChunk[] = [];
+    const last = new Map<number, Chunk>();
+    batch.changes.forEach((change, place) => {
+      const args: Chunk['args'] = [];
+      try {
+        const key = encoder.encode(change, args);
+        const slot = keySlot(key);
+        for (const index of encoder.indexKeys(change)) {
+          if (keySlot(index) === slot) continue;
+          throw redisErrors.REDIS_INDEX_CROSS_SLOT({
+            message: `index key '${index}' and row key '${key}' lie in different slots`,
+          });
+        }
+        let chunk = last.get(slot);
+        if (chunk === undefined || chunk.places.length >= this.#settings.chunkRows) {
+          chunk = newChunk();
+          last.set(slot, chunk);
+          chunks.push({ slot, chunk });
+        }
+        chunk.keys.push(key, this.#names.companion(key));
+        chunk.places.push(place);
+        for (const arg of args) chunk.args.push(arg);
+      } catch (error) {
+        if (!isMysyncError(error)) throw error;
+        refusals.push({ index: place, error });
+      }
+    });
+    return chunks;
+  }
+
+  /** Runs the script on every chunk; collects refusals; returns how many rows were stale. */
+  async #run(
+    script: Script,
+    chunks: readonly SlotChunk[],
+    more: readonly string[],
+    refusals: Refusal[],
+    signal: AbortSignal,
+  ): Promise<number> {
+    const keep = String(this.#settings.deletedTtlSeconds);
+    const requests = chunks.map(({ slot, chunk }): SlotRequest => {
+      const { keys, args, places } = chunk;
+      // KEYS[1] would be the marker: here it is any key of the slot.
+      const head = ['EVALSHA', script.sha, String(keys.length + 1), keys[0] ?? '', ...keys];
+      return { slot, command: [...head, '', '', '', '', '-', String(places.length), keep, ...more, ...args] };
+    });
+    const replies = await this.#router.run(requests, signal);
+    let stale = 0;
+    replies.forEach((reply, at) => {
+      if (reply instanceof Error) throw redisFailure(reply, `slot ${chunks[at]?.slot}`);
+      const answer = reply as ScriptReply;
+      if (answer[0] === 'ok') stale += answer[1];
+      else refusals.push(...refusedRows(answer, chunks[at]?.chunk.places ?? []));
+    });
+    return stale;
+  }
+
+  async #move(batch: RowBatch | ClearBatch, stale: number, signal: AbortSignal): Promise<ApplyOutcome> {
+    const moved = await this.#markers.move(batch.stream, batch.marker.expected, batch.marker.next, signal);
+    return moved ? { status: 'applied', stale } : { status: 'marker-moved' };
+  }
+
+  async applyClear(batch: ClearBatch, signal: AbortSignal): Promise<ApplyOutcome> {
+    const { stream, marker } = batch;
+    const before = await this.#markers.compare(stream, marker.expected, marker.next);
+    if (before === 'done') return { status: 'applied', stale: 0 };
+    if (before === 'moved') return { status: 'marker-moved' };
+    const layout = await this.#layout(signal);
+    for (const change of batch.changes) {
+      for (const master of await this.#router.masters()) {
+        const refusals = await this.#clearMaster(master.name, stream, change, signal);
+        if (refusals.length > 0) return { status: 'refused', refusals };
+      }
+    }
+    if ((await this.#layout(signal)) !== layout) throw slotsMoving();
+    return await this.#move(batch, 0, signal);
+  }
+
+  async #clearMaster(
+    name: string,
+    stream: StreamRef,
+    change: ClearChange,
+    signal: AbortSignal,
+  ): Promise<readonly Refusal[]> {
+    const master = (await this.#router.masters()).find((each) => each.name === name);
+    if (master === undefined) throw slotsMoving();
+    const more = [recordId(stream, change.table), versionText(change.version)];
+    const refusals: Refusal[] = [];
+    let cursor = '0';
+    do {
+      const connection = await this.#router.connection(master.address);
+      const scan = ['SCAN', cursor, 'MATCH', this.#names.companionGlob, 'COUNT', SCAN_COUNT];
+      const [next, companions] = (await connection.call(scan, signal)) as [string, string[]];
+      cursor = next;
+      const chunks = companions.flatMap((companion): SlotChunk[] => {
+        const key = this.#names.rowKey(companion);
+        if (key === null) return [];
+        return [{ slot: keySlot(key), chunk: { places: [0], keys: [key, companion], args: [] } }];
+      });
+      await this.#run(clearScript, chunks, more, refusals, signal);
+    } while (cursor !== '0' && refusals.length === 0);
+    return refusals;
+  }
+
+  /** Who owns which slots; throws while some are on their way: a scan could miss a key that moves from one master to another. */
+  async #layout(signal: AbortSignal): Promise<string> {
+    const parts: string[] = [];
+    for (const master of await this.#router.masters()) {
+      const connection = await this.#router.connection(master.address);
+      const nodes = String(await connection.call(['CLUSTER', 'NODES'], signal));
+      const own = nodes.split('\n').find((line) => line.includes('myself')) ?? '';
+      if (own.includes('->-') || own.includes('-<-')) throw slotsMoving();
+      const fields = own.split(' ');
+      parts.push([fields[0], ...fields.slice(8)].join(' '));
+    }
+    return parts.sort().join('\n');
+  }
+
+  async check(): Promise<readonly Finding[]> {
+    try {
+      const findings: Finding[] = [];
+      for (const master of await this.#router.masters()) {
+        findings.push(...(await checkServer(await this.#router.connection(master.address))));
+      }
+      return findings;
+    } catch (error) {
+      return [unreachable(error)];
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#router.close();
+  }
+}
+
+interface SlotChunk {
+  readonly slot: number;
+  readonly chunk: Chunk;
+}
+
+function slotsMoving(): Error {
+  return redisErrors.REDIS_SLOTS_MOVING({
+    message: 'slots of the cluster are being moved, a table cannot be cleared now',
+  });
+}

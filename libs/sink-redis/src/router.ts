@@ -1,0 +1,236 @@
+import { systemClock } from '@mysync/core';
+import { sinkErrors } from '@mysync/sink';
+import { type Argument, RedisConnection } from './connection.ts';
+import { redisFailure, replyCode } from './failure.ts';
+import type { RedisAddress, RedisSettings } from './options.ts';
+import type { Script } from './script.ts';
+import { addressName, type ClusterMaster, parseAddress, SlotMap } from './slot-map.ts';
+
+export interface SlotRequest {
+  readonly slot: number;
+  readonly command: readonly Argument[];
+}
+
+interface Pending {
+  readonly at: number;
+  /** Where a redirection points; else the slot's owner. */
+  readonly address: RedisAddress | null;
+  readonly asking: boolean;
+}
+
+/** A slot on its way: some keys are here, some there. It passes. */
+const MOVING_PAUSE_MS = 25;
+
+/**
+ * Brings commands of one slot each to the masters of a cluster.
+ *
+ * 1. Each round sends what is pending, pipelined per master, and waits for every answer: nothing of a call is under way when it
+ *    ends, and commands for one key (there is at most one in a call) never overtake each other.
+ * 2. Redirections are followed command by command: MOVED makes the slot map be read again, ASK asks once elsewhere, TRYAGAIN waits.
+ *    Everything that a command can be told without having been executed is retried here until `commandTimeoutMs`.
+ * 3. A connection that breaks fails the call, after the other masters have answered: what was executed is unknown, so the
+ *    caller sends its whole batch again.
+ * 4. Another owner of a slot, or a connection that was replaced, is a doubt.
+ */
+export class ClusterRouter {
+  readonly #settings: RedisSettings;
+  readonly #scripts: readonly Script[];
+  readonly #onDoubt: (reason: string) => void;
+  readonly #connections = new Map<string, RedisConnection>();
+  readonly #opening = new Map<string, Promise<RedisConnection>>();
+  readonly #known = new Set<string>();
+  #map: SlotMap | null = null;
+  #reading: Promise<SlotMap> | null = null;
+  #stale = false;
+  #closed = false;
+
+  constructor(settings: RedisSettings, scripts: readonly Script[], onDoubt: (reason: string) => void) {
+    this.#settings = settings;
+    this.#scripts = scripts;
+    this.#onDoubt = onDoubt;
+  }
+
+  /** Replies in order; an error that Redis replied (other than a redirection) takes the place of its reply. */
+  async run(requests: readonly SlotRequest[], signal?: AbortSignal): Promise<unknown[]> {
+    const replies = new Array<unknown>(requests.length);
+    const end = systemClock.monotonic() + this.#settings.commandTimeoutMs;
+    let pending: readonly Pending[] = requests.map((_, at) => ({ at, address: null, asking: false }));
+    for (let round = 0; pending.length > 0; round++) {
+      if (round > 0 && systemClock.monotonic() > end) {
+        throw sinkErrors.SINK_UNREACHABLE({ message: `the cluster did not take ${pending.length} commands in time` });
+      }
+      const map = await this.slotMap();
+      const groups = group(pending, requests, map);
+      const rounds = [...groups.values()].map((each) => this.#send(each, requests, replies, signal));
+      const settled = await Promise.allSettled(rounds);
+      const again: Pending[] = [];
+      let pause = false;
+      for (const result of settled) {
+        if (result.status === 'rejected') {
+          this.#stale = true;
+          throw result.reason;
+        }
+        again.push(...result.value.again);
+        pause ||= result.value.pause;
+      }
+      if (pause && again.length > 0) await systemClock.sleep(MOVING_PAUSE_MS, signal);
+      pending = again;
+    }
+    return replies;
+  }
+
+  async #send(
+    group: Group,
+    requests: readonly SlotRequest[],
+    replies: unknown[],
+    signal: AbortSignal | undefined,
+  ): Promise<{ again: Pending[]; pause: boolean }> {
+    const connection = await this.connection(group.address);
+    const commands: (readonly Argument[])[] = [];
+    for (const { at, asking } of group.pending) {
+      if (asking) commands.push(['ASKING']);
+      commands.push(requests[at]?.command ?? []);
+    }
+    const answers = await connection.callAll(commands, signal);
+    const again: Pending[] = [];
+    let pause = false;
+    let place = 0;
+    for (const { at, asking } of group.pending) {
+      if (asking) place++;
+      const answer = answers[place++];
+      const next = answer instanceof Error ? this.#redirect(at, answer, connection) : null;
+      if (next === null) replies[at] = answer;
+      else {
+        again.push(next);
+        pause ||= next.address === null;
+      }
+    }
+    return { again, pause };
+  }
+
+  /** What to do with a command that was not executed; null when the error is the answer. */
+  #redirect(at: number, error: Error, connection: RedisConnection): Pending | null {
+    const code = replyCode(error);
+    const target = error.message.split(' ')[2] ?? '';
+    if (code === 'MOVED') this.#stale = true;
+    if (code === 'MOVED' || code === 'ASK') {
+      return { at, address: parseAddress(target, connection.address), asking: code === 'ASK' };
+    }
+    if (code === 'NOSCRIPT') {
+      // The next connection loads the scripts again.
+      connection.destroy('the script cache was emptied');
+      return { at, address: null, asking: false };
+    }
+    if (code === 'CLUSTERDOWN' || code === 'MASTERDOWN' || code === 'LOADING') this.#stale = true;
+    const moving = code === 'TRYAGAIN' || code === 'CLUSTERDOWN' || isNonLocal(error);
+    return moving ? { at, address: null, asking: false } : null;
+  }
+
+  async slotMap(): Promise<SlotMap> {
+    if (this.#map !== null && !this.#stale) return this.#map;
+    this.#reading ??= this.#read().finally(() => {
+      this.#reading = null;
+    });
+    return await this.#reading;
+  }
+
+  async masters(): Promise<readonly ClusterMaster[]> {
+    return (await this.slotMap()).masters;
+  }
+
+  async #read(): Promise<SlotMap> {
+    const candidates = new Map<string, RedisAddress>();
+    for (const master of this.#map?.masters ?? []) candidates.set(master.name, master.address);
+    for (const address of this.#settings.hosts) candidates.set(addressName(address), address);
+    let failure: unknown = sinkErrors.SINK_UNREACHABLE({ message: 'no Redis server is named' });
+    for (const address of candidates.values()) {
+      try {
+        const connection = await this.connection(address);
+        const map = SlotMap.parse(await connection.call(['CLUSTER', 'SLOTS']), address);
+        const changed = this.#map !== null && !map.equals(this.#map);
+        this.#map = map;
+        this.#stale = false;
+        this.#drop(map);
+        if (changed) this.#onDoubt('the slot map of the cluster changed');
+        return map;
+      } catch (error) {
+        failure = error;
+      }
+    }
+    throw redisFailure(failure, 'the cluster');
+  }
+
+  /** Ends connections to servers that are no master any more. */
+  #drop(map: SlotMap): void {
+    const kept = new Set([...map.masters.map((master) => master.name), ...this.#settings.hosts.map(addressName)]);
+    for (const [name, connection] of this.#connections) {
+      if (kept.has(name)) continue;
+      connection.destroy('no master any more');
+      this.#connections.delete(name);
+      this.#known.delete(name);
+    }
+  }
+
+  async connection(address: RedisAddress): Promise<RedisConnection> {
+    if (this.#closed) throw sinkErrors.SINK_UNREACHABLE({ message: 'the sink was closed' });
+    const name = addressName(address);
+    const open = this.#connections.get(name);
+    if (open?.isOpen) return open;
+    let opening = this.#opening.get(name);
+    if (opening === undefined) {
+      opening = this.#connect(address, name).finally(() => this.#opening.delete(name));
+      this.#opening.set(name, opening);
+    }
+    return await opening;
+  }
+
+  async #connect(address: RedisAddress, name: string): Promise<RedisConnection> {
+    const connection = await RedisConnection.open(address, this.#settings);
+    try {
+      for (const script of this.#scripts) await connection.call(['SCRIPT', 'LOAD', script.text]);
+    } catch (error) {
+      connection.destroy('not usable');
+      throw error;
+    }
+    this.#connections.set(name, connection);
+    if (this.#known.has(name)) this.#onDoubt(`reconnected to Redis at ${name}`);
+    this.#known.add(name);
+    return connection;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await Promise.allSettled(this.#opening.values());
+    for (const connection of this.#connections.values()) {
+      connection.destroy('closed');
+      await connection.closed;
+    }
+    this.#connections.clear();
+  }
+}
+
+interface Group {
+  readonly address: RedisAddress;
+  readonly pending: Pending[];
+}
+
+function group(pending: readonly Pending[], requests: readonly SlotRequest[], map: SlotMap): Map<string, Group> {
+  const groups = new Map<string, Group>();
+  for (const each of pending) {
+    const slot = requests[each.at]?.slot ?? 0;
+    const address = each.address ?? map.owner(slot)?.address;
+    if (address === undefined) {
+      throw sinkErrors.SINK_UNREACHABLE({ message: `no master of the cluster owns slot ${slot}` });
+    }
+    const name = addressName(address);
+    const found = groups.get(name);
+    if (found === undefined) groups.set(name, { address, pending: [each] });
+    else found.pending.push(each);
+  }
+  return groups;
+}
+
+/** A script that asked for a key (of an index) that is on its way to another node: refused before the row's first write. */
+function isNonLocal(error: Error): boolean {
+  return error.message.includes('attempted to access a non local key');
+}
