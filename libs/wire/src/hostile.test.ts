@@ -128,6 +128,8 @@ test('random bytes behind a right head are refused or read', () => {
     ['10081a020a0078003202', 'a row cut off'],
     ['10011a020a0032007800', 'a row without a schema'],
     ['10051a020a003a00', 'a sweep without its end'],
+    ['10081a0d0a0010ffffffffffffffffff017800', 'an offset of 2^64 - 1'],
+    ['10081a0b0a00108080808080808010' + '7800', 'an offset of 2^53'],
   ] as const) {
     assert.ok(!survives(Buffer.concat([head, Buffer.from(tail, 'hex')])), why);
   }

@@ -252,7 +252,9 @@ test('a value of another type or out of range is refused with its column and tab
       `${kind} ${String(value)}`,
     );
     // The encoder is clean afterwards.
-    assert.deepEqual(read(run(people, 'insert', null, [7, 'ok', ''], encoder)[0]).after, [7, 'ok', '']);
+    const [next] = run(people, 'insert', null, [7, 'ok', ''], encoder);
+    assert.deepEqual(read(next).after, [7, 'ok', '']);
+    assert.deepEqual(keyValues(next), [7]);
   }
   assert.throws(() => run(people, 'insert', null, [1, 'a']), { code: 'WIRE_VALUE_INVALID' });
   assert.throws(() => run(people, 'insert', null, [1, 'a', 'b', 'c']), { code: 'WIRE_VALUE_INVALID' });
