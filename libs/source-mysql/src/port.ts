@@ -4,7 +4,7 @@
  * A source hands over whole transactions only: nothing of a transaction whose end is not known, nothing that was rolled back
  * (also inside a logged group). What cannot be decoded exactly ends the stream with an error that names the table and position; nothing is skipped.
  */
-import type { ChangeId, Finding, SourcePosition, TableRef } from '@mysync/core';
+import type { ChangeId, Finding, SourcePosition, TableRef, TableSchema } from '@mysync/core';
 
 /** One record for one partition: a row's change, with its delivery numbers still zero. */
 export interface SourceRow {
@@ -86,6 +86,9 @@ export interface BinlogSource {
 
   /** Connects to the first host that answers. Throws the first finding of level error as a catalogue error. */
   identify(): Promise<ServerIdentity>;
+
+  /** The captured tables as they are now, for checking mappings. Tables that cannot be captured are left out. */
+  tableSchemas(): Promise<readonly TableSchema[]>;
 
   /** The newest position of the log, for `start: latest` and for the backlog. */
   currentPosition(): Promise<SourcePosition>;

@@ -1,6 +1,13 @@
 /** The BinlogSource of MySQL and MariaDB. */
 import { tmpdir } from 'node:os';
-import { type Finding, isMysyncError, MysyncError, type SourcePosition, systemClock } from '@mysync/core';
+import {
+  type Finding,
+  isMysyncError,
+  MysyncError,
+  type SourcePosition,
+  systemClock,
+  type TableSchema,
+} from '@mysync/core';
 import { silentLogger } from '@mysync/telemetry';
 import { checkGrants } from './check/grants.ts';
 import { checkServerId } from './check/server-id.ts';
@@ -9,6 +16,7 @@ import { checkTables } from './check/tables.ts';
 import { sourceErrors } from './errors.ts';
 import type { MysqlSourceOptions, ResolvedOptions } from './options.ts';
 import type { BinlogSource, ServerIdentity, Snapshot, SnapshotProgress, SourceItem } from './port.ts';
+import { currentSchemas } from './schema/current-schemas.ts';
 import { listTables } from './schema/table-facts.ts';
 import { currentPosition, logFiles } from './server/log-state.ts';
 import { formatHost, ServerSession } from './server/session.ts';
@@ -56,6 +64,10 @@ class MysqlSource implements BinlogSource {
       const { uuid, flavor, version } = session.facts;
       return { uuid, flavor, version };
     });
+  }
+
+  async tableSchemas(): Promise<readonly TableSchema[]> {
+    return await this.#with((session) => currentSchemas(session, this.#options));
   }
 
   async currentPosition(): Promise<SourcePosition> {
