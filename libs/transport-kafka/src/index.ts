@@ -1,1 +1,3 @@
-export {};
+export { kafkaErrors } from './errors.ts';
+export { createKafkaTransport } from './kafka-transport.ts';
+export type { KafkaLogEntry, KafkaObserver, KafkaOptions, KafkaSasl, KafkaTls } from './options.ts';

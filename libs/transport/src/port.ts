@@ -106,6 +106,11 @@ export interface PublisherOptions {
    * another id, the adapter also fences the old id (design: fencing).
    */
   readonly previous: ProducerIdentity | null;
+  /**
+   * The record that the adapter writes where it has to fence an old producer id by itself; without one it takes a
+   * tombstone of a key of its own. Consumers see it like any other record.
+   */
+  readonly fenceRecord?: (partition: number) => OutgoingRecord;
   readonly signal?: AbortSignal;
 }
 

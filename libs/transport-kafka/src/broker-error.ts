@@ -1,0 +1,53 @@
+/**
+ * What a request to a broker can end in, inside this room: the broker's own error code, or no answer at all. Both are
+ * translated into the catalogue where they leave the room.
+ */
+import { causeText, isMysyncError, type MysyncError } from '@mysync/core';
+import { transportErrors } from '@mysync/transport';
+import { codeName, isDenied } from './protocol/codes.ts';
+
+/** No answer: the connection was refused, lost, timed out or closed. Whether the request had an effect is not known. */
+export const NO_ANSWER = 'no answer';
+
+export class BrokerError extends Error {
+  readonly code: number | typeof NO_ANSWER;
+
+  constructor(code: number | typeof NO_ANSWER, message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = 'BrokerError';
+    this.code = code;
+  }
+}
+
+export function refusal(code: number, what: string): BrokerError {
+  return new BrokerError(code, `${what}: ${codeName(code)}`);
+}
+
+/** kafkajs's errors, by their names and codes (never by text). */
+export function fromKafkajs(error: unknown, address: string): Error {
+  if (error instanceof BrokerError || isMysyncError(error)) return error;
+  const { name, code, errors } = error as { name?: string; code?: unknown; errors?: unknown[] };
+  if (name === 'KafkaJSAggregateError' && errors?.[0] !== undefined) return fromKafkajs(errors[0], address);
+  if (name === 'KafkaJSSASLAuthenticationError' || (typeof code === 'number' && isDenied(code))) {
+    return denied(causeText(error), { broker: address });
+  }
+  if (typeof code === 'number' && name?.startsWith('KafkaJS')) return new BrokerError(code, causeText(error), error);
+  return new BrokerError(NO_ANSWER, `broker ${address}: ${causeText(error)}`, error);
+}
+
+export function denied(message: string, where: Readonly<Record<string, string | number>>): MysyncError {
+  return transportErrors.TRANSPORT_DENIED({ message, where });
+}
+
+export function isNoAnswer(error: unknown): boolean {
+  return error instanceof BrokerError && error.code === NO_ANSWER;
+}
+
+export function hasCode(error: unknown, ...codes: readonly number[]): boolean {
+  return error instanceof BrokerError && codes.includes(error.code as number);
+}
+
+/** A catalogue error says that trying again is of no use. */
+export function isFinal(error: unknown): boolean {
+  return isMysyncError(error) && !error.retriable;
+}

@@ -1,0 +1,502 @@
+/**
+ * The publisher: batches under numbers of our own (docs/spec/kafka-transport.md, docs/adr/0041).
+ *
+ * 1. Batches of a partition are given to the broker in call order, at most five without an answer, each with the producer
+ *    id, the producer epoch and the sequence of its first record.
+ * 2. An answer that never came, and every refusal that may pass, is met by sending the same bytes under the same numbers
+ *    again, in order, from the first open batch, for ever: the broker drops what it has and refuses what has a gap before it.
+ * 3. Where the numbers themselves are refused, or the log contradicts them, everything open in all partitions is rejected
+ *    with TRANSPORT_RENUMBER, and nothing is accepted until `renumber` has raised the epoch.
+ * 4. An epoch that is refused is asked about at the coordinator, with our own id and epoch: only the holder of the name
+ *    can raise it. A predecessor that was frozen learns there that it is one.
+ */
+import { causeText, coreErrors, isMysyncError, systemClock } from '@mysync/core';
+import { Backoff } from '@mysync/flow';
+import {
+  type OutgoingRecord,
+  type ProducerIdentity,
+  type Publisher,
+  type PublisherOptions,
+  transportErrors,
+} from '@mysync/transport';
+import { denied, refusal } from './broker-error.ts';
+import type { BrokerLink } from './broker-link.ts';
+import { BufferPool } from './buffer-pool.ts';
+import type { Cluster } from './cluster.ts';
+import { kafkaErrors } from './errors.ts';
+import { MAX_OPEN, PartitionQueue, type QueuedBatch } from './partition-queue.ts';
+import { isTransient, patiently, RETRY_MAX_MS, RETRY_MIN_MS } from './patience.ts';
+import { ProducerName, shutOut } from './producer-name.ts';
+import { CODE, codeName, isDenied } from './protocol/codes.ts';
+import type { ProducerNumbers } from './protocol/init-producer-id.ts';
+import type { TopicMetadata } from './protocol/metadata.ts';
+import { type ProduceAnswer, produceAnswer } from './protocol/produce-answer.ts';
+import { PRODUCE, ProduceEncoder } from './protocol/record-batch-encode.ts';
+import { Watchdog } from './watchdog.ts';
+
+/** Connections to one leader. With acks from all replicas a broker works at one request of a connection at a time. */
+const CONNECTIONS = 4;
+const MAX_BATCH_BYTES = 2 ** 20;
+const MAX_FREE_BYTES = 32 * 2 ** 20;
+const DRAIN_MS = 5_000;
+
+interface OpenBatch extends QueuedBatch {
+  readonly buffer: Buffer;
+  readonly frame: Buffer;
+  readonly records: readonly OutgoingRecord[];
+  readonly resolve: (stored: { readonly baseOffset: number }) => void;
+  readonly reject: (error: Error) => void;
+}
+
+interface Lane {
+  readonly partition: number;
+  readonly queue: PartitionQueue<OpenBatch>;
+  /** null while the leader is looked for. */
+  link: BrokerLink | null;
+}
+
+export interface KafkaPublisherOptions extends PublisherOptions {
+  readonly cluster: Cluster;
+  /** Of the topic: the largest batch that it takes. */
+  readonly maxMessageBytes: () => Promise<number>;
+  readonly onClose: (publisher: KafkaPublisher) => void;
+}
+
+export class KafkaPublisher implements Publisher {
+  readonly maxOpenBatches = MAX_OPEN;
+  readonly #options: KafkaPublisherOptions;
+  readonly #cluster: Cluster;
+  readonly #name: ProducerName;
+  readonly #topicId: string;
+  readonly #lanes: readonly Lane[];
+  readonly #encoder: ProduceEncoder;
+  readonly #pool = new BufferPool(MAX_FREE_BYTES);
+  readonly #backoff = new Backoff({ minMs: RETRY_MIN_MS, maxMs: RETRY_MAX_MS });
+  readonly #watchdog: Watchdog;
+  readonly #stop = new AbortController();
+  #numbers: ProducerNumbers;
+  #maxMessageBytes: number;
+  /** Rises when open batches were given back; answers to older ones mean nothing any more. */
+  #numbering = 0;
+  /** Why nothing is accepted at present; `renumber` clears it unless it is final. */
+  #failure: { readonly error: Error; readonly final: boolean } | null = null;
+  #checking = false;
+  #recovering = false;
+  #renumbering: Promise<ProducerIdentity> | null = null;
+  #drained: (() => void) | null = null;
+  #openBatches = 0;
+
+  private constructor(
+    options: KafkaPublisherOptions,
+    start: { name: ProducerName; topic: TopicMetadata; numbers: ProducerNumbers; maxMessageBytes: number },
+  ) {
+    const { cluster } = options;
+    this.#options = options;
+    this.#cluster = cluster;
+    this.#name = start.name;
+    this.#topicId = start.topic.id;
+    this.#numbers = start.numbers;
+    this.#maxMessageBytes = start.maxMessageBytes;
+    this.#lanes = start.topic.partitions.map(({ partition }) => ({
+      partition,
+      queue: new PartitionQueue(),
+      link: null,
+    }));
+    const { clientId, compression, requestTimeoutMs, stallMs } = cluster.options;
+    // The broker gives up first, so that its answer comes before ours counts as lost.
+    this.#encoder = new ProduceEncoder({
+      clientId,
+      topic: options.topic,
+      timeoutMs: Math.ceil(requestTimeoutMs * 0.8),
+      compression,
+    });
+    this.#watchdog = new Watchdog({
+      stallMs,
+      waiting: () => this.#openBatches > 0 && this.#failure === null,
+      replace: () => this.#replace(),
+    });
+  }
+
+  static async open(options: KafkaPublisherOptions): Promise<KafkaPublisher> {
+    const { cluster, signal, previous } = options;
+    const patience = { signal, limitMs: 2 * cluster.options.requestTimeoutMs };
+    const topic = await patiently({ ...patience, what: 'metadata of the topic' }, () => cluster.topic(options.topic));
+    if (topic === null) {
+      throw transportErrors.TRANSPORT_TOPIC_MISSING({ message: `there is no topic '${options.topic}'` });
+    }
+    const maxMessageBytes = await options.maxMessageBytes();
+    const name = new ProducerName(cluster, options.producer);
+    const numbers = await patiently({ ...patience, what: 'the producer id' }, () => name.takeOver());
+    const publisher = new KafkaPublisher(options, { name, topic, numbers, maxMessageBytes });
+    try {
+      if (previous !== null && BigInt(previous.id) !== numbers.producerId) {
+        await publisher.#shutOut(BigInt(previous.id), signal);
+      }
+      await publisher.#connect(topic);
+    } catch (error) {
+      await publisher.close(0);
+      throw error;
+    }
+    if (publisher.#lanes.some((lane) => lane.link === null)) publisher.#recover();
+    return publisher;
+  }
+
+  get identity(): ProducerIdentity {
+    return { id: `${this.#numbers.producerId}`, epoch: this.#numbers.producerEpoch };
+  }
+
+  get maxBatchBytes(): number {
+    return Math.min(MAX_BATCH_BYTES, Math.floor(this.#maxMessageBytes / 2));
+  }
+
+  publish(partition: number, records: readonly OutgoingRecord[]): Promise<{ readonly baseOffset: number }> {
+    if (this.#failure !== null) return Promise.reject(this.#failure.error);
+    const lane = this.#lanes[partition];
+    if (lane === undefined || records.length === 0) {
+      const what = lane === undefined ? `there is no partition ${partition}` : 'a batch without records';
+      return Promise.reject(
+        coreErrors.INTERNAL({ message: `publish: ${what}`, where: { topic: this.#options.topic } }),
+      );
+    }
+    const buffer = this.#pool.take(this.#encoder.room(records));
+    const firstSequence = lane.queue.takeSequence(records.length);
+    const numbers = { ...this.#numbers, firstSequence };
+    const length = this.#encoder.encode(buffer, partition, records, numbers, Date.now());
+    return new Promise((resolve, reject) => {
+      const frame = buffer.subarray(0, length);
+      const count = records.length;
+      const batch = { firstSequence, count, buffer, frame, records, resolve, reject, baseOffset: null, attempts: 0 };
+      lane.queue.add(batch);
+      this.#openBatches++;
+      if (this.#encoder.batchBytes(length) > this.#maxMessageBytes) this.#refuseTooLarge(lane, batch);
+      else this.#pump(lane);
+    });
+  }
+
+  renumber(): Promise<ProducerIdentity> {
+    this.#renumbering ??= this.#renumber().finally(() => {
+      this.#renumbering = null;
+    });
+    return this.#renumbering;
+  }
+
+  async close(drainMs = DRAIN_MS): Promise<void> {
+    if (this.#openBatches > 0 && drainMs > 0 && this.#failure === null && !this.#stop.signal.aborted) {
+      const drained = new Promise<void>((resolve) => {
+        this.#drained = resolve;
+      });
+      const timer = new AbortController();
+      await Promise.race([drained, systemClock.sleep(drainMs, timer.signal).catch(() => {})]);
+      timer.abort();
+    }
+    this.#fail(transportErrors.TRANSPORT_CLOSED({ message: 'the publisher was closed' }));
+    this.#stop.abort();
+    this.#watchdog.stop();
+    this.#cluster.close();
+    this.#options.onClose(this);
+  }
+
+  /** Sends what may be sent. */
+  #pump(lane: Lane): void {
+    const { link, queue } = lane;
+    if (link === null || this.#checking || this.#failure !== null) return;
+    if (!link.alive) {
+      this.#restart(lane);
+      return;
+    }
+    const now = systemClock.monotonic();
+    for (let batch = queue.next(now); batch !== null; batch = queue.next(now)) this.#send(lane, link, batch);
+  }
+
+  #send(lane: Lane, link: BrokerLink, batch: OpenBatch): void {
+    const { attempt } = lane.queue;
+    const numbering = this.#numbering;
+    link.send(batch.frame, PRODUCE).then(
+      (payload) => {
+        if (numbering === this.#numbering) this.#answered(lane, batch, attempt, payload);
+      },
+      () => {
+        if (numbering === this.#numbering && attempt === lane.queue.attempt) this.#restart(lane);
+      },
+    );
+  }
+
+  #answered(lane: Lane, batch: OpenBatch, attempt: number, payload: Buffer): void {
+    let answer: ProduceAnswer;
+    try {
+      answer = produceAnswer(payload);
+    } catch (error) {
+      this.#log('warn', `an answer that cannot be read: ${causeText(error)}`, lane);
+      if (attempt === lane.queue.attempt) this.#restart(lane);
+      return;
+    }
+    if (answer.error === 0) {
+      this.#stored(lane, batch, attempt, answer.baseOffset);
+      return;
+    }
+    if (attempt !== lane.queue.attempt || this.#checking) return;
+    switch (answer.error) {
+      case CODE.DUPLICATE_SEQUENCE_NUMBER:
+        this.#demandRenumber(lane, 'a batch is stored, but the broker does not know its offset any more');
+        return;
+      case CODE.OUT_OF_ORDER_SEQUENCE_NUMBER:
+      case CODE.UNKNOWN_PRODUCER_ID:
+      case CODE.INVALID_PRODUCER_ID_MAPPING:
+        // Behind a batch that failed it is the consequence of that; of the first one it is the truth.
+        if (lane.queue.isFirst(batch)) this.#demandRenumber(lane, `the broker answers ${codeName(answer.error)}`);
+        else this.#restart(lane);
+        return;
+      case CODE.INVALID_PRODUCER_EPOCH:
+      case CODE.PRODUCER_FENCED:
+        this.#checkFenced();
+        return;
+      case CODE.MESSAGE_TOO_LARGE:
+      case CODE.RECORD_LIST_TOO_LARGE:
+        this.#refuseTooLarge(lane, batch);
+        return;
+      case CODE.INVALID_RECORD:
+      case CODE.INVALID_TIMESTAMP:
+      case CODE.UNSUPPORTED_COMPRESSION_TYPE:
+        this.#refuse(lane, batch, this.#refusedRecord(lane, batch, answer));
+        return;
+      default:
+        if (isDenied(answer.error)) {
+          const { topic } = this.#options;
+          this.#refuse(lane, batch, denied(`this user may not write to '${topic}'`, { topic }));
+          return;
+        }
+        this.#log('warn', `the broker answers ${codeName(answer.error)}: sending again`, lane);
+        this.#restart(lane);
+    }
+  }
+
+  #stored(lane: Lane, batch: OpenBatch, attempt: number, baseOffset: number): void {
+    if (batch.baseOffset !== null) return; // an older attempt had answered
+    if (baseOffset < 0) {
+      this.#demandRenumber(lane, 'a batch is stored, but the broker does not know its offset any more');
+      return;
+    }
+    const outcome = lane.queue.stored(batch, baseOffset, attempt, systemClock.monotonic());
+    if (outcome.kind === 'waits') return;
+    if (outcome.kind === 'log-cut') {
+      this.#demandRenumber(lane, `a batch is at offset ${baseOffset}, below ${outcome.expected}: the log was cut`);
+      return;
+    }
+    this.#watchdog.moved();
+    this.#backoff.reset();
+    if (outcome.foreign > 0) this.#reportForeign(lane, outcome.foreign, baseOffset);
+    for (const settled of outcome.batches) {
+      this.#openBatches--;
+      // What was sent twice may still lie in a socket.
+      if (settled.attempts === 1) this.#pool.give(settled.buffer);
+      settled.resolve({ baseOffset: settled.baseOffset ?? -1 });
+    }
+    this.#pump(lane);
+    if (this.#openBatches === 0) this.#drained?.();
+  }
+
+  /** Ends the attempt of a partition: its leader is looked up, and everything open goes again. */
+  #restart(lane: Lane): void {
+    const count = lane.queue.restart();
+    const { topic } = this.#options;
+    if (count > 0) this.#cluster.options.observer.batchesResent?.({ topic, partition: lane.partition, count });
+    lane.link = null;
+    this.#recover();
+  }
+
+  #recover(): void {
+    if (this.#recovering) return;
+    this.#recovering = true;
+    this.#recoverAll().catch((error: unknown) => {
+      if (!this.#stop.signal.aborted) this.#fail(error as Error);
+    });
+  }
+
+  async #recoverAll(): Promise<void> {
+    try {
+      await this.#recoverLanes();
+    } finally {
+      // In the same turn as the last look at the lanes: one that is lost later must find that nobody recovers.
+      this.#recovering = false;
+    }
+  }
+
+  async #recoverLanes(): Promise<void> {
+    while (!this.#isFinal() && this.#lanes.some((lane) => lane.link === null)) {
+      await systemClock.sleep(this.#backoff.next(), this.#stop.signal);
+      try {
+        await this.#connect(await this.#topicNow());
+      } catch (error) {
+        // Refused logins pass too: right after its start a broker may not have read its users yet.
+        if (isMysyncError(error, 'KAFKA_TOPIC_REPLACED')) throw error;
+        this.#log('warn', `looking for the leaders: ${causeText(error)}`);
+      }
+    }
+  }
+
+  #isFinal(): boolean {
+    return this.#stop.signal.aborted || this.#failure?.final === true;
+  }
+
+  async #topicNow(): Promise<TopicMetadata> {
+    const topic = await this.#cluster.topic(this.#options.topic);
+    if (topic === null) throw refusal(CODE.UNKNOWN_TOPIC_OR_PARTITION, `the topic '${this.#options.topic}'`);
+    if (topic.id !== this.#topicId) {
+      throw kafkaErrors.KAFKA_TOPIC_REPLACED({
+        message: `the topic '${topic.name}' is not the one that this publisher was opened for`,
+        where: { topic: topic.name, id: topic.id, was: this.#topicId },
+      });
+    }
+    return topic;
+  }
+
+  /** Connects the lanes that have no link to their leaders, as far as those can be reached. */
+  async #connect(topic: TopicMetadata): Promise<void> {
+    const failures: unknown[] = [];
+    await Promise.all(
+      this.#lanes.map(async (lane) => {
+        const leader = topic.partitions[lane.partition]?.leader ?? -1;
+        if (lane.link !== null || leader < 0) return;
+        try {
+          lane.link = await this.#cluster.link(leader, `produce-${lane.partition % CONNECTIONS}`);
+        } catch (error) {
+          failures.push(error);
+          return;
+        }
+        this.#pump(lane);
+      }),
+    );
+    const final = failures.find((failure) => !isTransient(failure));
+    if (final !== undefined) throw final;
+  }
+
+  #checkFenced(): void {
+    this.#checking = true;
+    const holder = this.#numbers;
+    const patience = { what: 'the producer id', signal: this.#stop.signal, limitMs: Number.POSITIVE_INFINITY };
+    patiently(patience, () => this.#name.raise(holder)).then(
+      (numbers) => {
+        this.#checking = false;
+        this.#numbers = numbers;
+        this.#demandRenumber(null, 'the broker refused the epoch, but no successor holds the name');
+      },
+      (error: unknown) => {
+        this.#checking = false;
+        if (!this.#stop.signal.aborted) this.#fail(error as Error);
+      },
+    );
+  }
+
+  async #renumber(): Promise<ProducerIdentity> {
+    if (this.#failure?.final) throw this.#failure.error;
+    if (this.#failure === null) this.#demandRenumber(null, 'the publisher is being renumbered');
+    const { signal } = this.#stop;
+    const forever = { signal, limitMs: Number.POSITIVE_INFINITY };
+    const before = this.#numbers;
+    try {
+      const numbers = await patiently({ ...forever, what: 'the producer id' }, () => this.#name.raise(before));
+      if (numbers.producerId !== before.producerId) await this.#shutOut(before.producerId, signal);
+      await patiently({ ...forever, what: 'metadata of the topic' }, () => this.#topicNow());
+      this.#maxMessageBytes = await this.#options.maxMessageBytes();
+      this.#numbers = numbers;
+    } catch (error) {
+      if (signal.aborted) throw this.#failure?.error ?? error;
+      this.#fail(error as Error);
+      throw error;
+    }
+    this.#failure = null;
+    return this.identity;
+  }
+
+  async #shutOut(producerId: bigint, signal: AbortSignal | undefined): Promise<void> {
+    const { topic, fenceRecord } = this.#options;
+    const patience = { what: 'the fence of the old producer id', signal, limitMs: Number.POSITIVE_INFINITY };
+    for (const { partition } of this.#lanes) {
+      const record = fenceRecord?.(partition) ?? { key: Buffer.from('mysync-fence'), value: null, headers: [] };
+      await patiently(patience, async () => {
+        const leader = (await this.#topicNow()).partitions[partition]?.leader ?? -1;
+        await shutOut(this.#cluster, topic, { partition, leader }, producerId, record);
+      });
+    }
+  }
+
+  /** Gives everything back: it goes again under new numbers. */
+  #demandRenumber(lane: Lane | null, message: string): void {
+    if (this.#failure !== null) return;
+    const where = { topic: this.#options.topic, ...(lane === null ? {} : { partition: lane.partition }) };
+    this.#giveBack({ error: transportErrors.TRANSPORT_RENUMBER({ message, where }), final: false });
+  }
+
+  /** Rejects one batch for what it holds, and everything else for renumbering. */
+  #refuse(lane: Lane, batch: OpenBatch, error: Error): void {
+    batch.reject(error);
+    this.#demandRenumber(lane, 'a batch was refused');
+  }
+
+  #fail(error: Error): void {
+    if (this.#failure?.final) return;
+    this.#giveBack({ error, final: true });
+  }
+
+  #giveBack(failure: { error: Error; final: boolean }): void {
+    this.#failure = failure;
+    this.#numbering++;
+    for (const lane of this.#lanes) {
+      for (const batch of lane.queue.renumber()) batch.reject(failure.error);
+    }
+    this.#openBatches = 0;
+    this.#drained?.();
+  }
+
+  #refuseTooLarge(lane: Lane, batch: OpenBatch): void {
+    let largest = 0;
+    let size = 0;
+    batch.records.forEach((record, index) => {
+      let bytes = record.key.length + (record.value?.length ?? 0);
+      for (const header of record.headers) bytes += header.name.length + header.value.length;
+      if (bytes > size) [largest, size] = [index, bytes];
+    });
+    const error = transportErrors.TRANSPORT_RECORD_TOO_LARGE({
+      message: `a batch of ${batch.count} record${batch.count === 1 ? '' : 's'} is larger than the topic takes (${this.#maxMessageBytes} bytes)`,
+      where: {
+        topic: this.#options.topic,
+        partition: lane.partition,
+        record: largest,
+        bytes: size,
+        key: Buffer.from(batch.records[largest]?.key ?? []).toString('hex'),
+      },
+    });
+    this.#refuse(lane, batch, error);
+  }
+
+  #refusedRecord(lane: Lane, batch: OpenBatch, answer: ProduceAnswer): Error {
+    const record = answer.refusedRecord ?? 0;
+    return kafkaErrors.KAFKA_RECORD_REFUSED({
+      message: `the broker answers ${codeName(answer.error)}${answer.message === '' ? '' : `: ${answer.message}`}`,
+      where: {
+        topic: this.#options.topic,
+        partition: lane.partition,
+        record,
+        key: Buffer.from(batch.records[record]?.key ?? []).toString('hex'),
+      },
+    });
+  }
+
+  #reportForeign(lane: Lane, count: number, offset: number): void {
+    const { topic } = this.#options;
+    this.#cluster.options.observer.foreignRecords?.({ topic, partition: lane.partition, count, offset });
+    this.#log('warn', `${count} records of another writer lie before offset ${offset}`, lane);
+  }
+
+  #replace(): void {
+    this.#cluster.options.observer.clientReplaced?.({ client: 'publisher' });
+    this.#log('warn', 'nothing was stored for too long: making the connections anew');
+    this.#cluster.reset();
+    for (const lane of this.#lanes) this.#restart(lane);
+  }
+
+  #log(level: 'warn', message: string, lane?: Lane): void {
+    const fields = { topic: this.#options.topic, ...(lane === undefined ? {} : { partition: lane.partition }) };
+    this.#cluster.options.observer.log?.({ level, message, fields });
+  }
+}
