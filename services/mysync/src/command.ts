@@ -1,9 +1,12 @@
 /** The command line: verbs and their options. What they do stands in files of their own. */
 import { configPath, optionsHelp } from '@mysync/config';
 import { Command, Option } from 'commander';
+import { runCheck } from './check.ts';
 import { runConfigCheck, runConfigOptions, runConfigPrint } from './config-verbs.ts';
 import type { CommandContext } from './context.ts';
 import { runAll, runReader, runWriter } from './run.ts';
+import { runStatus } from './status.ts';
+import { runTail } from './tail.ts';
 import { version } from './version.ts';
 
 const SETTINGS_HELP = `
@@ -49,6 +52,25 @@ export function buildCommand(context: CommandContext): Command {
   running('writer', 'Run the writers of one sink alone; several such processes share the partitions.')
     .requiredOption('--sink <name>', 'The sink.')
     .action((options) => runWriter(context, options));
+
+  verb(
+    program,
+    'check',
+    'Look for everything that would get in the way: configuration, sources, transport, sinks, mappings.',
+  )
+    .option('--json', 'Print JSON.')
+    .action((options) => runCheck(context, options));
+  verb(program, 'status', 'Show positions, offsets, backlog and lag, from the running process or from what is stored.')
+    .option('--json', 'Print JSON.')
+    .action((options) => runStatus(context, options));
+  verb(program, 'tail', 'Print messages as JSON lines.')
+    .option('--topic <name>', 'Topic to read.')
+    .option('--source <name>', 'Read the topic of this source. Not needed when there is one source.')
+    .option('--partition <number>', 'Only this partition.')
+    .option('--from <offset>', 'earliest, latest, or an offset.', 'earliest')
+    .option('-f, --follow', 'Go on with new messages, until stopped.')
+    .option('--limit <number>', 'Stop after so many messages.')
+    .action((options) => runTail(context, options));
 
   const config = program
     .command('config')

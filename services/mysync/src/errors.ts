@@ -1,0 +1,17 @@
+import { errorCatalogue } from '@mysync/core';
+
+/** What the command itself finds, besides what the rooms find. */
+export const commandErrors = errorCatalogue({
+  CHECK_PATTERN_UNUSED: {
+    remedy: 'Correct the pattern, create the table, or let the user see it (GRANT SELECT).',
+    retriable: false,
+  },
+  CHECK_TABLE_UNUSED: {
+    remedy: 'Give a sink a rule that matches the table, or do not capture it.',
+    retriable: false,
+  },
+  CHECK_RULE_UNUSED: {
+    remedy: 'Correct the `match` of the rule, or capture the table.',
+    retriable: false,
+  },
+});

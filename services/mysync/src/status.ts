@@ -1,0 +1,203 @@
+/** `mysync status`: from the running process where one answers, else from checkpoints and offsets. */
+import { type Checkpoint, readCheckpointFile } from '@mysync/checkpoint';
+import { type Config, sourcesOf, topicOf } from '@mysync/config';
+import { formatBinlogPosition, type SourcePosition } from '@mysync/core';
+import { createMetrics, silentLogger } from '@mysync/telemetry';
+import type { Transport } from '@mysync/transport';
+import { checkpointPath, groupOf, openTransport } from './compose.ts';
+import { type CommandContext, type CommonOptions, requireConfig } from './context.ts';
+import { EXIT, ExitRequest } from './exit-codes.ts';
+import { errorText, table } from './output.ts';
+import type { ProcessStatus } from './status-report.ts';
+
+const ANSWER_MS = 2_000;
+
+export interface SourceState {
+  readonly source: string;
+  /** `stopped` when no process answers. */
+  readonly state: string;
+  readonly detail: string;
+  readonly epoch: number;
+  readonly position: string | null;
+  readonly checkpoint: string | null;
+  readonly savedAt: string | null;
+  readonly lagSeconds: number | null;
+  readonly snapshot: string;
+  readonly completeTables: readonly string[];
+}
+
+export interface PartitionState {
+  readonly partition: number;
+  readonly state: string;
+  readonly nextOffset: number | null;
+  readonly endOffset: number;
+  readonly backlog: number;
+  readonly lagSeconds: number | null;
+  readonly detail: string;
+}
+
+export interface SinkState {
+  readonly sink: string;
+  readonly source: string;
+  readonly partitions: readonly PartitionState[];
+}
+
+export interface StatusReport {
+  /** The process that answered, or null. */
+  readonly process: { readonly version: string; readonly pid: number; readonly startedAt: string } | null;
+  readonly sources: readonly SourceState[];
+  readonly sinks: readonly SinkState[];
+  /** What could not be found out. */
+  readonly unknown: readonly { readonly part: string; readonly error: string }[];
+}
+
+export async function runStatus(context: CommandContext, options: CommonOptions & { json?: boolean }): Promise<void> {
+  const { config } = requireConfig(context, options);
+  const report = await statusReport(config);
+  context.output.result(options.json === true ? `${JSON.stringify(report)}\n` : statusText(report));
+  if (report.unknown.length > 0) throw new ExitRequest(EXIT.failed);
+}
+
+export async function statusReport(config: Config): Promise<StatusReport> {
+  const live = await askProcess(config);
+  const unknown: { part: string; error: string }[] = [];
+  const sources: SourceState[] = [];
+  for (const source of Object.keys(config.sources)) {
+    try {
+      sources.push(sourceState(source, live, await readCheckpointFile(checkpointPath(config, source))));
+    } catch (error) {
+      unknown.push({ part: `source ${source}`, error: errorText(error) });
+    }
+  }
+  const sinks: SinkState[] = [];
+  try {
+    const transport = await openTransport(config, {
+      logger: silentLogger,
+      metrics: createMetrics(),
+      maintenance: false,
+    });
+    try {
+      for (const [sink, sinkConfig] of Object.entries(config.sinks)) {
+        for (const source of sourcesOf(config, sinkConfig))
+          sinks.push(await sinkState(config, transport, live, sink, source));
+      }
+    } finally {
+      await transport.close();
+    }
+  } catch (error) {
+    unknown.push({ part: 'transport', error: errorText(error) });
+  }
+  const process = live === null ? null : { version: live.version, pid: live.pid, startedAt: live.startedAt };
+  return { process, sources, sinks, unknown };
+}
+
+/** null when nobody answers: then nothing runs here, or its telemetry is off. */
+async function askProcess(config: Config): Promise<ProcessStatus | null> {
+  const { enabled, host, port } = config.telemetry;
+  if (!enabled || port === 0) return null;
+  const address = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
+  try {
+    const response = await fetch(`http://${address}:${port}/status`, { signal: AbortSignal.timeout(ANSWER_MS) });
+    const status: unknown = await response.json();
+    return isProcessStatus(status) ? status : null;
+  } catch {
+    return null;
+  }
+}
+
+function isProcessStatus(value: unknown): value is ProcessStatus {
+  const status = value as Partial<ProcessStatus> | null;
+  return typeof status?.pid === 'number' && Array.isArray(status.readers) && Array.isArray(status.writers);
+}
+
+function sourceState(source: string, live: ProcessStatus | null, checkpoint: Checkpoint | null): SourceState {
+  const reader = live?.readers.find((each) => each.source === source);
+  const place = (position: SourcePosition | null | undefined): string | null =>
+    position === null || position === undefined || position.file === '' ? null : formatBinlogPosition(position);
+  return {
+    source,
+    state: reader?.state ?? (checkpoint === null ? 'never started' : 'stopped'),
+    detail: reader?.detail ?? '',
+    epoch: reader?.epoch ?? checkpoint?.epoch ?? 0,
+    position: place(reader?.position ?? null),
+    checkpoint: place(reader?.checkpoint ?? checkpoint?.position),
+    savedAt: checkpoint?.savedAt ?? null,
+    lagSeconds: reader?.lagSeconds ?? null,
+    snapshot: checkpoint?.snapshot.state ?? 'none',
+    completeTables: reader?.completeTables ?? checkpoint?.snapshot.completeTables ?? [],
+  };
+}
+
+async function sinkState(
+  config: Config,
+  transport: Transport,
+  live: ProcessStatus | null,
+  sink: string,
+  source: string,
+): Promise<SinkState> {
+  const writer = live?.writers.find((each) => each.sink === sink && each.source === source);
+  const topic = topicOf(config, source);
+  if ((await transport.describeTopic(topic)) === null) return { sink, source, partitions: [] };
+  const ranges = await transport.offsetRanges(topic);
+  const committed = await transport.committedOffsets(topic, groupOf(sink, source));
+  const partitions = ranges.map((range, partition): PartitionState => {
+    const running = writer?.partitions.find((each) => each.partition === partition);
+    const nextOffset = running?.nextOffset ?? committed[partition] ?? null;
+    return {
+      partition,
+      state: running?.state ?? 'not here',
+      nextOffset,
+      endOffset: range.end,
+      backlog: Math.max(0, range.end - Math.max(nextOffset ?? range.earliest, range.earliest)),
+      lagSeconds: running?.lagSeconds ?? null,
+      detail: running?.detail ?? '',
+    };
+  });
+  return { sink, source, partitions };
+}
+
+export function statusText(report: StatusReport): string {
+  const text: string[] = [];
+  const { process } = report;
+  text.push(
+    process === null
+      ? 'No process answers here: this is what checkpoints and offsets say.'
+      : `Process ${process.pid}, version ${process.version}, since ${process.startedAt}.`,
+  );
+  for (const source of report.sources) {
+    text.push('', `source ${source.source}: ${source.state}${source.detail === '' ? '' : `: ${source.detail}`}`);
+    const rows = [
+      ['  position', source.position ?? '-'],
+      ['  checkpoint', `${source.checkpoint ?? '-'}${source.savedAt === null ? '' : `, saved ${source.savedAt}`}`],
+      ['  epoch', String(source.epoch)],
+      ['  lag', seconds(source.lagSeconds)],
+      ['  snapshot', source.snapshot],
+      ['  complete tables', source.completeTables.length === 0 ? '-' : source.completeTables.join(', ')],
+    ];
+    text.push(table(rows).trimEnd());
+  }
+  for (const sink of report.sinks) {
+    text.push('', `sink ${sink.sink} of ${sink.source}:`);
+    if (sink.partitions.length === 0) {
+      text.push('  no topic yet');
+      continue;
+    }
+    const head = ['  partition', 'state', 'next', 'end', 'backlog', 'lag', ''];
+    const rows = sink.partitions.map((each) => [
+      `  ${each.partition}`,
+      each.state,
+      each.nextOffset === null ? '-' : String(each.nextOffset),
+      String(each.endOffset),
+      String(each.backlog),
+      seconds(each.lagSeconds),
+      each.detail.split('\n', 1)[0] ?? '',
+    ]);
+    text.push(table([head, ...rows]).trimEnd());
+  }
+  for (const { part, error } of report.unknown) text.push('', `${part}: unknown`, error);
+  return `${text.join('\n')}\n`;
+}
+
+function seconds(value: number | null): string {
+  return value === null ? '-' : `${value.toFixed(1)} s`;
+}

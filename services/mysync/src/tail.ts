@@ -1,0 +1,124 @@
+/** `mysync tail`: messages of a topic as JSON lines. */
+import { type Config, topicOf } from '@mysync/config';
+import { isMysyncError } from '@mysync/core';
+import { didYouMean } from '@mysync/mapping';
+import { createLogger, createMetrics } from '@mysync/telemetry';
+import { type IncomingRecord, type OffsetRange, type Transport, transportErrors } from '@mysync/transport';
+import { decodeKey, type Json, MessageDecoder, messageToJson, payloadOf, rowToJson } from '@mysync/wire';
+import { openTransport } from './compose.ts';
+import { type CommandContext, type CommonOptions, requireConfig, usageError } from './context.ts';
+
+export interface TailOptions extends CommonOptions {
+  readonly topic?: string;
+  readonly source?: string;
+  readonly partition?: string;
+  readonly from: string;
+  readonly follow?: boolean;
+  readonly limit?: string;
+}
+
+export async function runTail(context: CommandContext, options: TailOptions): Promise<void> {
+  const { config } = requireConfig(context, options);
+  const topic = chooseTopic(context, config, options);
+  const from =
+    options.from === 'earliest' || options.from === 'latest'
+      ? options.from
+      : wholeNumber(context, '--from', options.from);
+  const only = options.partition === undefined ? null : wholeNumber(context, '--partition', options.partition);
+  const limit = options.limit === undefined ? Number.POSITIVE_INFINITY : wholeNumber(context, '--limit', options.limit);
+  const logger = createLogger({ level: 'warn' });
+  const transport = await openTransport(config, { logger, metrics: createMetrics(), maintenance: false });
+  try {
+    if ((await transport.describeTopic(topic)) === null) {
+      throw transportErrors.TRANSPORT_TOPIC_MISSING({ message: `there is no topic '${topic}'`, where: { topic } });
+    }
+    const ranges = await transport.offsetRanges(topic);
+    if (only !== null && ranges[only] === undefined) {
+      usageError(context, `Topic '${topic}' has no partition ${only}; it has ${ranges.length}, counted from 0.`);
+    }
+    await printPartitions(context, transport, { topic, ranges, only, from, limit, follow: options.follow === true });
+  } finally {
+    await transport.close();
+  }
+}
+
+interface Printing {
+  readonly topic: string;
+  readonly ranges: readonly OffsetRange[];
+  readonly only: number | null;
+  readonly from: number | 'earliest' | 'latest';
+  readonly limit: number;
+  readonly follow: boolean;
+}
+
+async function printPartitions(context: CommandContext, transport: Transport, printing: Printing): Promise<void> {
+  const done = new AbortController();
+  const signal = AbortSignal.any([context.signal, done.signal]);
+  let left = printing.limit;
+  const print = async (partition: number, range: OffsetRange): Promise<void> => {
+    const from = printing.from === 'earliest' ? range.earliest : printing.from === 'latest' ? range.end : printing.from;
+    if (!printing.follow && from >= range.end) return;
+    const until = printing.follow ? {} : { until: range.end };
+    const decoder = new MessageDecoder();
+    for await (const batch of transport.read({ topic: printing.topic, partition, from, signal, ...until })) {
+      for (const record of batch.records) {
+        if (left <= 0 || signal.aborted) return;
+        left -= 1;
+        context.output.result(`${JSON.stringify(recordToJson(decoder, partition, record))}\n`);
+        if (left <= 0) done.abort();
+      }
+    }
+  };
+  const chosen = printing.ranges
+    .map((range, partition) => ({ range, partition }))
+    .filter(({ partition }) => printing.only === null || partition === printing.only);
+  if (left <= 0) return;
+  if (printing.follow) {
+    await Promise.all(chosen.map(({ range, partition }) => print(partition, range)));
+  } else {
+    for (const { range, partition } of chosen) await print(partition, range);
+  }
+}
+
+function recordToJson(decoder: MessageDecoder, partition: number, record: IncomingRecord): Json {
+  const place = { partition, offset: record.offset };
+  try {
+    const key = keyToJson(record.key);
+    const payload = payloadOf(record);
+    if (payload === null) return { ...place, key, tombstone: true };
+    return { ...place, key, ...messageToJson(decoder.decode(payload)) };
+  } catch (error) {
+    if (!isMysyncError(error)) throw error;
+    return { ...place, error: error.code, message: error.message };
+  }
+}
+
+function keyToJson(key: Uint8Array): Json {
+  const decoded = decodeKey(key);
+  if (decoded.kind === 'row') {
+    const { database, table, columns, values } = decoded.row;
+    return { kind: 'row', database, table, columns: rowToJson(columns, values) };
+  }
+  const { kind, table } = decoded;
+  return table === null ? { kind } : { kind, database: table.database, table: table.table };
+}
+
+function chooseTopic(context: CommandContext, config: Config, options: TailOptions): string {
+  if (options.topic !== undefined) return options.topic;
+  const names = Object.keys(config.sources);
+  const source = options.source ?? (names.length === 1 ? names[0] : undefined);
+  if (source === undefined) usageError(context, `Name a --source (${names.join(', ')}) or a --topic.`);
+  if (!names.includes(source)) {
+    usageError(context, `There is no source '${source}'${didYouMean(source, names)}. Configured: ${names.join(', ')}.`);
+  }
+  return topicOf(config, source);
+}
+
+function wholeNumber(context: CommandContext, option: string, text: string): number {
+  const number = Number(text);
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(number)) {
+    const allowed = option === '--from' ? 'earliest, latest or an offset' : 'a whole number from 0';
+    usageError(context, `${option} is '${text}'. Allowed: ${allowed}.`);
+  }
+  return number;
+}
