@@ -63,7 +63,10 @@ export async function runDemo(options: DemoOptions, signal: AbortSignal): Promis
   }
 }
 
-/** Waits until a change made now arrives: the existing rows are all taken over then, since they come first. */
+/**
+ * Waits until the existing rows are taken over and changes flow. The first token may come with the existing rows; the second,
+ * made after that, comes with the changes, which follow behind all of them.
+ */
 async function takenOver(
   mysync: MysyncProcess,
   sql: Connection,
@@ -71,16 +74,14 @@ async function takenOver(
   say: (text: string) => void,
 ): Promise<void> {
   const start = performance.now();
-  const token = `first ${Date.now()}`;
-  await sql.query('UPDATE customers SET note = ? WHERE id = ?', [token, WATCHED]);
-  await until(
-    'the existing rows are taken over',
-    async () => {
+  for (const token of ['first', 'second']) {
+    await sql.query('UPDATE customers SET note = ? WHERE id = ?', [token, WATCHED]);
+    const arrived = async (): Promise<boolean> => {
       if (!mysync.running) throw new Error(mysync.stderr.slice(-4000));
       return (await read()) === token;
-    },
-    { timeoutMs: 120_000 },
-  );
+    };
+    await until('the existing rows are taken over', arrived, { timeoutMs: 120_000 });
+  }
   say(`existing rows taken over in ${((performance.now() - start) / 1000).toFixed(1)} s`);
 }
 

@@ -72,11 +72,17 @@ export class Setup implements AsyncDisposable {
           };
     const sinks: Record<string, unknown> = {};
     if (options.sinks.includes('redis')) {
-      const tables = [{ match: [`${DATABASE}.*`], as: 'hash', key: '{table}:{key}' }];
+      const tables = [
+        { match: [`${DATABASE}.order_items`], as: 'hash', key: '{table}:{order_id},{line}' },
+        { match: [`${DATABASE}.*`], as: 'hash', key: '{table}:{key}' },
+      ];
       sinks['redis'] = { kind: 'redis', url: this.redisUrl, tables };
     }
     if (options.sinks.includes('elasticsearch')) {
-      const tables = [{ match: [`${DATABASE}.*`], index: '{table}', sets: 'text' }];
+      const tables = [
+        { match: [`${DATABASE}.order_items`], index: '{table}', id: '{order_id},{line}', sets: 'text' },
+        { match: [`${DATABASE}.*`], index: '{table}', sets: 'text' },
+      ];
       sinks['elasticsearch'] = { kind: 'elasticsearch', nodes: [this.elasticsearchUrl], tables };
     }
     // YAML is a superset of JSON
