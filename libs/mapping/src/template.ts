@@ -4,10 +4,10 @@
  * Placeholders: `{database}`, `{table}`, `{key}` (all key columns, joined by `:`), `{column:NAME}`, and `{NAME}` for a key
  * column. A name may stand in backticks (`` {column:`a}b`} ``). `{{` and `}}` are braces.
  *
- * Two rows never share a text (of one rule): (1) between two placeholders there is text; (2) where several values stand in a template, `%`
- * and every character of the text between the first and the last placeholder is percent-encoded in each value, so that
- * the first such character ends the value; a single value stays as it is; (3) database and table names are encoded
- * alike; (4) NULL is `%null`, which no encoded value is.
+ * Two rows never share a text (of one rule): (1) between two placeholders there is text; (2) where several values stand in a
+ * template, `%` and the first and last character of each text between two placeholders is percent-encoded in every value,
+ * so that the first such character ends the value; a single value stays as it is; (3) database and table names are
+ * encoded alike; (4) NULL is `%null`, which no encoded value is.
  */
 import { type ColumnValue, formatTableRef, type RowKey, type TableSchema } from '@mysync/core';
 import { mappingErrors } from './errors.ts';
@@ -129,10 +129,10 @@ interface ValuePart {
 export function compileTemplate(template: string, schema: TableSchema, options: TemplateOptions): RowTemplate {
   const resolved = resolve(template, schema, parseTemplate(template));
   if (options.role === 'key') checkKey(template, schema, resolved, options.partitionBy ?? []);
-  const between = textBetween(resolved);
+  const between = separators(resolved);
   const values = resolved.filter((part): part is ValuePart => typeof part === 'object' && 'index' in part);
   if (values.length > 1 && between.has('%')) {
-    throw invalid(template, 0, "a '%' between two placeholders (it marks encoded characters)");
+    throw invalid(template, 0, "a '%' beside a placeholder (it marks encoded characters)");
   }
   const escapes = new Set([...between, '%']);
   const constant = (part: ResolvedPart): string =>
@@ -140,7 +140,9 @@ export function compileTemplate(template: string, schema: TableSchema, options: 
   const shape = resolved.map(constant).join('');
   const texts = shape.split('\0');
   const bytes = options.bytes ?? 'hex';
-  const single = values.length === 1;
+  // A name behind a raw value is found from the end: then no separator may look like a part of an encoded character.
+  const isLast = resolved.findLast((part) => typeof part !== 'string') === values[0];
+  const single = values.length === 1 && (isLast || ![...between].some((char) => /[0-9A-F]/.test(char)));
   const escaped = single ? null : escaper(escapes);
   const columns = schema.columns;
   const text = (part: ValuePart, row: readonly ColumnValue[], key: RowKey): string => {
@@ -244,14 +246,16 @@ function checkKey(
   }
 }
 
-/** The characters of the text between the first and the last placeholder. */
-function textBetween(parts: readonly ResolvedPart[]): Set<string> {
+/** The first and the last character of each text between two placeholders. */
+function separators(parts: readonly ResolvedPart[]): Set<string> {
   const first = parts.findIndex((part) => typeof part !== 'string');
   const last = parts.findLastIndex((part) => typeof part !== 'string');
   const characters = new Set<string>();
-  parts.slice(Math.max(first, 0), last + 1).forEach((part) => {
-    if (typeof part === 'string') for (const char of part) characters.add(char);
-  });
+  for (const part of parts.slice(Math.max(first, 0), last + 1)) {
+    if (typeof part !== 'string') continue;
+    const text = [...part];
+    for (const char of [text[0], text.at(-1)]) if (char !== undefined) characters.add(char);
+  }
   return characters;
 }
 
