@@ -9,13 +9,15 @@ import { runStatus } from './status.ts';
 import { runTail } from './tail.ts';
 import { version } from './version.ts';
 
-const SETTINGS_HELP = `
+const HELP_COLUMNS = 100;
+
+export const SETTINGS_HELP = `
 Every option of the configuration can be set here, too, over file and environment:
   --section.key=VALUE, or --set section.key=VALUE
   for example --telemetry.logLevel=debug --set transport.partitions=8
 mysync config options lists them all.`;
 
-const EXIT_HELP = `
+export const EXIT_HELP = `
 Exit codes: 0 done, or stopped in order · 1 failed · 2 command line or configuration wrong · 3 check found errors
 · 4 the stop took too long and was cut short · 130 interrupted twice`;
 
@@ -26,7 +28,15 @@ export function buildCommand(context: CommandContext): Command {
     .version(version, '-V, --version', 'Print the version.')
     .helpOption('-h, --help', 'Print this help.')
     .helpCommand('help [command]', 'Print the help of a command.')
-    .configureOutput({ writeOut: context.output.result, writeErr: context.output.note })
+    .configureOutput({
+      writeOut: context.output.result,
+      writeErr: context.output.note,
+      // The same text everywhere: the reference page is made of it.
+      getOutHelpWidth: () => HELP_COLUMNS,
+      getErrHelpWidth: () => HELP_COLUMNS,
+      getOutHasColors: () => false,
+      getErrHasColors: () => false,
+    })
     .addHelpText('after', `${SETTINGS_HELP}\n${EXIT_HELP}`)
     .exitOverride();
   const verb = (parent: Command, name: string, description: string): Command =>
