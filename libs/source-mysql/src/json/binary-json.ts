@@ -184,7 +184,7 @@ function opaqueText(type: number, buffer: Buffer, from: number, to: number): str
     }
     default:
       // the server breaks the text after each 76 characters
-      return `"base64:type${type}:${(buffer.toString('base64', from, to).match(/.{1,76}/g) ?? []).join('\n')}"`;
+      return `"base64:type${type}:${(buffer.toString('base64', from, to).match(/.{1,76}/g) ?? []).join('\\n')}"`;
   }
 }
 

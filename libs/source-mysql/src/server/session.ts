@@ -17,6 +17,9 @@ export interface ServerFacts extends ServerIdentity {
   readonly versionNumber: number;
 }
 
+/** A question that takes longer has met a dead connection, or a lock that others wait for too. */
+const ANSWER_MS = 60_000;
+
 type Credentials = Pick<ResolvedOptions, 'user' | 'password' | 'tls' | 'connectionTimeoutMs'>;
 
 /** mysql2's connection options: everything as text, nothing converted. */
@@ -58,10 +61,7 @@ export class ServerSession {
   static async open(credentials: Credentials, host: HostAddress): Promise<ServerSession> {
     let connection: Connection | undefined;
     try {
-      connection = await createConnection({
-        ...connectionOptions(credentials, host),
-        typeCast: (field) => field.string(),
-      });
+      connection = await createConnection(connectionOptions(credentials, host));
       // without a listener an error between two queries would end the process; the next query reports it
       connection.on('error', () => undefined);
       return new ServerSession(connection, await readFacts(connection, host));
@@ -79,7 +79,7 @@ export class ServerSession {
   /** Values are escaped into the text by the client library. */
   async query(sql: string, values: readonly unknown[] = []): Promise<readonly TextRow[]> {
     try {
-      const [rows] = await this.#connection.query(sql, [...values]);
+      const [rows] = await this.#connection.query({ sql, values: [...values], timeout: ANSWER_MS, typeCast: asText });
       return Array.isArray(rows) ? (rows as unknown as readonly TextRow[]) : [];
     } catch (error) {
       throw queryError(error, this.facts.host, sql);
@@ -102,14 +102,19 @@ export class ServerSession {
   }
 }
 
+function asText(field: { string(): string | null }): string | null {
+  return field.string();
+}
+
 async function readFacts(connection: Connection, host: HostAddress): Promise<ServerFacts> {
-  const [rows] = await connection.query('SELECT VERSION() AS version');
+  const [rows] = await connection.query({ sql: 'SELECT VERSION() AS version', typeCast: asText });
   const version = String((rows as unknown as readonly TextRow[])[0]?.['version'] ?? '');
   const flavor = /mariadb/i.test(version) ? 'mariadb' : 'mysql';
   const name = flavor === 'mysql' ? 'server_uuid' : 'server_uid';
-  const [found] = await connection.query(
-    `SHOW GLOBAL VARIABLES WHERE Variable_name IN ('${name}', 'hostname', 'port', 'server_id')`,
-  );
+  const [found] = await connection.query({
+    sql: `SHOW GLOBAL VARIABLES WHERE Variable_name IN ('${name}', 'hostname', 'port', 'server_id')`,
+    typeCast: asText,
+  });
   const values = new Map((found as unknown as readonly TextRow[]).map((row) => [row['Variable_name'], row['Value']]));
   // MariaDB before 10.10 has no unique id of its own
   const uuid = values.get(name) ?? `${values.get('hostname')}:${values.get('port')}:${values.get('server_id')}`;

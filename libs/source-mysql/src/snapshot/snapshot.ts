@@ -1,7 +1,20 @@
+/**
+ * All captured tables at one position of the log.
+ *
+ * 1. One view: every row of every table (of a transactional engine) is as of `position`; the log from there on holds everything newer.
+ * 2. Bounded: one batch is held; while nobody pulls, the socket is paused.
+ * 3. A table that DDL changed before it was read is an error that starts the snapshot over, never a mixture.
+ * 4. The lock that keeps DDL off a table while it is read is given back after it (savepoint), not kept until the end.
+ */
+import type { SourcePosition, TableRef } from '@mysync/core';
+import { encodeTransaction } from '@mysync/wire';
 import { sourceErrors } from '../errors.ts';
 import type { ResolvedOptions } from '../options.ts';
-import type { Snapshot, SnapshotProgress } from '../port.ts';
+import type { Snapshot, SnapshotProgress, SourceItem } from '../port.ts';
+import { listTables } from '../schema/table-facts.ts';
 import type { ServerSession } from '../server/session.ts';
+import { openConsistentView } from './consistent-view.ts';
+import { readTableRows } from './table-rows.ts';
 
 export interface SnapshotOptions {
   readonly source: ResolvedOptions;
@@ -10,6 +23,112 @@ export interface SnapshotOptions {
   readonly signal: AbortSignal;
 }
 
-export function openSnapshot(_options: SnapshotOptions): Promise<Snapshot> {
-  return Promise.reject(sourceErrors.SOURCE_SNAPSHOT_DENIED({ message: 'not built yet' }));
+/** Between two calls of `onProgress` for one table. */
+const PROGRESS_MS = 250;
+
+export async function openSnapshot(options: SnapshotOptions): Promise<Snapshot> {
+  const reader = await options.openSession();
+  let control: ServerSession | undefined;
+  try {
+    control = await options.openSession();
+    await control.query('SET SESSION wait_timeout = 31536000');
+    const tables = await listTables(control, options.source.captures);
+    if (tables.length === 0) {
+      throw sourceErrors.SOURCE_TABLES_NONE({ message: 'no table that the user can see is to be captured' });
+    }
+    const position = await openConsistentView(reader, control, tables);
+    return new TableSnapshot({ ...options, reader, control, tables, position });
+  } catch (error) {
+    reader.close();
+    control?.close();
+    throw error;
+  }
+}
+
+interface TableSnapshotOptions extends SnapshotOptions {
+  readonly reader: ServerSession;
+  readonly control: ServerSession;
+  readonly tables: readonly TableRef[];
+  readonly position: SourcePosition;
+}
+
+class TableSnapshot implements Snapshot {
+  readonly #options: TableSnapshotOptions;
+  readonly #closed = new AbortController();
+  /** The caller's, or `close`. */
+  readonly #signal: AbortSignal;
+  readonly items: AsyncIterable<readonly SourceItem[]>;
+
+  constructor(options: TableSnapshotOptions) {
+    this.#options = options;
+    this.#signal = AbortSignal.any([options.signal, this.#closed.signal]);
+    this.items = this.#read();
+  }
+
+  get position(): SourcePosition {
+    return this.#options.position;
+  }
+
+  get serverUuid(): string {
+    return this.#options.reader.facts.uuid;
+  }
+
+  get tables(): readonly TableRef[] {
+    return this.#options.tables;
+  }
+
+  close(): Promise<void> {
+    this.#closed.abort();
+    this.#options.reader.close();
+    this.#options.control.close();
+    return Promise.resolve();
+  }
+
+  async *#read(): AsyncGenerator<readonly SourceItem[]> {
+    const { reader, tables } = this.#options;
+    try {
+      await reader.query('SAVEPOINT mysync');
+      for (const table of tables) {
+        yield* this.#readTable(table);
+        this.#signal.throwIfAborted();
+        await reader.query('ROLLBACK TO SAVEPOINT mysync');
+      }
+    } finally {
+      await this.close();
+    }
+  }
+
+  async *#readTable(table: TableRef): AsyncGenerator<readonly SourceItem[]> {
+    const { reader, control, source, position, onProgress } = this.#options;
+    const signal = this.#signal;
+    const { clock } = source;
+    const estimatedRows = await estimate(control, table);
+    const transaction = encodeTransaction({
+      source: source.name,
+      serverUuid: this.serverUuid,
+      id: { file: position.file, offset: position.offset, gtid: '', ordinal: 0 },
+      commitTimeMicros: clock.now() * 1000,
+    });
+    let rows = 0;
+    let reported = clock.monotonic();
+    onProgress({ table, rows, estimatedRows, done: false });
+    for await (const batch of readTableRows({ reader, control, table, transaction, source, signal })) {
+      signal.throwIfAborted();
+      rows += batch.length;
+      yield batch;
+      if (clock.monotonic() - reported < PROGRESS_MS) continue;
+      reported = clock.monotonic();
+      onProgress({ table, rows, estimatedRows, done: false });
+    }
+    yield [{ kind: 'sweep', table, statement: '', ordinal: 0 }];
+    onProgress({ table, rows, estimatedRows, done: true });
+  }
+}
+
+async function estimate(session: ServerSession, table: TableRef): Promise<number> {
+  const row = await session.first(
+    'SELECT TABLE_ROWS AS estimate FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?',
+    [table.database, table.table],
+  );
+  return Number(row?.['estimate'] ?? 0);
 }
