@@ -1,5 +1,5 @@
 /** Kafka behind the transport port. */
-import type { Finding } from '@mysync/core';
+import { coreErrors, type Finding } from '@mysync/core';
 import {
   type Consumer,
   type ConsumerOptions,
@@ -14,8 +14,11 @@ import {
   transportErrors,
 } from '@mysync/transport';
 import { Cluster } from './cluster.ts';
+import { KafkaConsumer } from './consumer.ts';
 import { Fetcher } from './fetcher.ts';
+import { fetchCommitted } from './group-offsets.ts';
 import { BATCH_OVERHEAD_BYTES, type KafkaOptions, type ResolvedKafkaOptions, resolveOptions } from './options.ts';
+import { patiently } from './patience.ts';
 import { KafkaPublisher } from './publisher.ts';
 import { missing, TopicAdmin } from './topic-admin.ts';
 
@@ -28,6 +31,7 @@ export class KafkaTransport implements Transport {
   readonly #admin: TopicAdmin;
   readonly #stop = new AbortController();
   readonly #publishers = new Set<KafkaPublisher>();
+  readonly #consumers = new Set<KafkaConsumer>();
 
   constructor(options: KafkaOptions) {
     this.#options = resolveOptions(options);
@@ -56,7 +60,14 @@ export class KafkaTransport implements Transport {
 
   async committedOffsets(topic: string, group: string): Promise<readonly (number | null)[]> {
     this.#check();
-    throw new Error(`not yet: ${topic} ${group}`);
+    const description = await this.#describe(topic);
+    const partitions = Array.from({ length: description.partitions }, (_, partition) => partition);
+    const limitMs = 2 * this.#options.requestTimeoutMs;
+    const committed = await patiently({ what: 'the offsets of the group', limitMs }, async () => {
+      const coordinator = await this.#cluster.coordinator('group', group);
+      return await fetchCommitted(this.#cluster, { coordinator, group, topic }, partitions);
+    });
+    return partitions.map((partition) => committed.get(partition) ?? null);
   }
 
   async openPublisher(options: PublisherOptions): Promise<Publisher> {
@@ -77,8 +88,10 @@ export class KafkaTransport implements Transport {
     this.#check();
     const { topic, partition, from, until } = options;
     if (until !== undefined && from >= until) return;
-    const description = await this.#admin.describe(topic);
-    if (description === null || partition >= description.partitions) throw missing(topic);
+    const description = await this.#describe(topic);
+    if (partition >= description.partitions) {
+      throw coreErrors.INTERNAL({ message: `read: there is no partition ${partition}`, where: { topic } });
+    }
     const cluster = new Cluster(this.#options);
     const maxBatchBytes = options.maxBytes ?? READ_BYTES;
     const fetcher = new Fetcher({ cluster, topic, topicId: description.id, maxBatchBytes, client: 'reader' });
@@ -100,13 +113,29 @@ export class KafkaTransport implements Transport {
 
   async openConsumer(options: ConsumerOptions): Promise<Consumer> {
     this.#check();
-    throw new Error(`not yet: ${options.group}`);
+    const consumer = new KafkaConsumer({
+      ...options,
+      cluster: new Cluster(this.#options),
+      describe: () => this.#describe(options.topic),
+      onClose: (closed) => this.#consumers.delete(closed),
+    });
+    this.#consumers.add(consumer);
+    return consumer;
   }
 
   async close(): Promise<void> {
     this.#stop.abort();
-    await Promise.all([...this.#publishers].map((publisher) => publisher.close(0)));
+    await Promise.all([
+      ...[...this.#publishers].map((publisher) => publisher.close(0)),
+      ...[...this.#consumers].map((consumer) => consumer.close()),
+    ]);
     this.#cluster.close();
+  }
+
+  async #describe(topic: string): Promise<TopicDescription> {
+    const description = await this.#admin.describe(topic);
+    if (description === null) throw missing(topic);
+    return description;
   }
 
   /** What the topic takes; the option where this user may not see it. */
