@@ -33,6 +33,7 @@ export function normalise(node: OptionNode, given: unknown, path: KeyPath, conte
     }
     case 'map':
       if (!isPlainObject(raw)) return raw;
+      if (Object.hasOwn(raw, '__proto__')) context.problems.push(reservedName([...path, '__proto__'], context));
       return Object.fromEntries(
         Object.entries(raw).map(([key, value]) => [key, normalise(node.value, value, [...path, key], context)]),
       );
@@ -53,6 +54,13 @@ export function normalise(node: OptionNode, given: unknown, path: KeyPath, conte
 function indexed(raw: Record<string, unknown>): readonly unknown[] {
   const keys = Object.keys(raw);
   return keys.length > 0 && keys.every((key, index) => key === String(index)) ? Object.values(raw) : [raw];
+}
+
+/** The schema would pass it over in silence. */
+function reservedName(path: KeyPath, context: NormaliseContext): MysyncError {
+  const key = formatPath(path);
+  const message = `${key} is not a name that can be used here`;
+  return configErrors.CONFIG_NAME_INVALID({ message, where: { key, place: context.place(path) } });
 }
 
 function section(node: SectionNode, raw: unknown, path: KeyPath, context: NormaliseContext): unknown {

@@ -60,8 +60,8 @@ const SHOWN_CHARACTERS = 80;
 function shownValue(value: unknown): string {
   if (typeof value !== 'string') return describe(value);
   if (value === '') return 'empty';
-  // A user and password within an address are not for show, wherever they were written.
-  const masked = value.replace(/\/\/[^/@]*@/g, '//[secret]@');
+  // Before an @ may stand a user and password, wherever they were written: not for show.
+  const masked = value.replace(/^.*@/s, '[secret]@');
   return `'${masked.length > SHOWN_CHARACTERS ? `${masked.slice(0, SHOWN_CHARACTERS)}…` : masked}'`;
 }
 
