@@ -315,3 +315,27 @@ test('a clear goes on where it was broken off, and deletes nothing newer', async
   });
   assert.deepEqual(await stored(), { 2: '"newer"', 4: '"a"' });
 });
+
+test('after a lost connection all of a batch is sent again, not only what had failed', async () => {
+  const writer = await writerThroughProxy();
+  const batch = writer.batch(put(table, [1, 'a'], 1), put(table, [2, 'b'], 2));
+  failItems(['2'], 429, 'es_rejected_execution_exception');
+  await rejectsWith(writer.send(batch), 'SINK_OVERLOADED', true);
+  proxy.onRequest = ({ body }) => body;
+  proxy.onAnswer = () => 'cut';
+  await rejectsWith(writer.send(batch), 'SINK_UNREACHABLE', true);
+  proxy.onAnswer = (_, answer) => answer;
+  assert.deepEqual(await writer.send(batch), { status: 'applied', stale: 0 });
+  assert.deepEqual(bulks().at(-1), ['1', '2']);
+});
+
+test('of two writers that find no marker one alone makes it', async () => {
+  const sinks = [bench.sink(), bench.sink()];
+  const stream = { ...bench.stream, partition: 1_000 };
+  const writers = sinks.map((sink) => new TestWriter(sink, stream));
+  for (const { sink } of writers) assert.equal(await sink.readMarker(stream), null);
+  const outcomes = await Promise.all(writers.map(async (writer) => await writer.apply()));
+  assert.deepEqual(outcomes.map(({ status }) => status).sort(), ['applied', 'marker-moved']);
+  const [winner] = writers.filter(({ marker }) => marker !== null);
+  assert.equal(await sinks[0]?.readMarker(stream), winner?.marker);
+});
