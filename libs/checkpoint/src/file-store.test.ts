@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readdir, readFile, rm, truncate, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, truncate, utimes, watch, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -80,33 +80,54 @@ async function lastLine(lines: AsyncIterator<string>): Promise<string> {
   return last;
 }
 
+/** Resolves as soon as some process creates the text of its next save. */
+async function newTextBegun(path: string): Promise<void> {
+  for await (const { filename } of watch(join(path, '..'))) {
+    if (filename?.endsWith('.tmp')) return;
+  }
+}
+
 async function kill(child: ChildProcess): Promise<void> {
   const exited = once(child, 'exit');
   child.kill('SIGKILL');
   await exited;
 }
 
-test('kill -9 in the middle of saves always leaves a whole checkpoint, not older than the last one confirmed', async () => {
+test('kill -9 in the middle of saves always leaves a whole checkpoint, not older than the last one confirmed', async (context) => {
   const path = await place();
   const store = await FileCheckpointStore.open({ path });
   await store.save(large(0), null);
   await store.close();
-  for (let round = 0; round < 15; round++) {
+  let caughtWriting = 0;
+  let round = 0;
+  for (; round < 8 || (caughtWriting < 3 && round < 30); round++) {
     const { child, lines } = startSaver(path);
     let confirmed = 0;
     for (let n = 0; n <= round % 4; n++) confirmed = await nextNumber(lines);
-    // Somewhere within the next save.
-    await systemClock.sleep(Math.random() * 10);
+    await newTextBegun(path);
+    // Somewhere within the write, the sync or the rename.
+    if (round % 2 === 1) await systemClock.sleep(Math.random() * 4);
     await kill(child);
     confirmed = Math.max(confirmed, Number(await lastLine(lines)));
     const found = await readCheckpointFile(path);
     assert.ok(found && found.transactionCounter >= confirmed, `${found?.transactionCounter} after ${confirmed}`);
+    if ((await readdir(join(path, '..'))).some((file) => file.endsWith('.tmp'))) caughtWriting++;
     const next = await FileCheckpointStore.open({ path });
     assert.deepEqual(await next.load(), found);
     const files = await readdir(join(path, '..'));
     assert.deepEqual(files.sort(), ['shop.checkpoint', 'shop.checkpoint.lock']);
     await next.close();
   }
+  context.diagnostic(`${round} kills, ${caughtWriting} of them while the new text was being written`);
+  assert.ok(caughtWriting > 0);
+});
+
+test('what an owner was writing when it died is removed by the next one, other files are left alone', async () => {
+  const path = await place();
+  await writeFile(`${path}.0123456789abcdef.tmp`, '{"format":');
+  await writeFile(`${path}.backup.tmp`, 'mine');
+  await (await FileCheckpointStore.open({ path })).close();
+  assert.deepEqual(await readdir(join(path, '..')), ['shop.checkpoint.backup.tmp']);
 });
 
 test('the lock of a living process is respected, also while it is frozen, and that of a dead one is taken over', async () => {
@@ -203,7 +224,8 @@ test('a predecessor frozen in the middle of saves cannot put an older checkpoint
     await store.close();
     const { child, lines } = startSaver(path);
     await nextNumber(lines);
-    await systemClock.sleep(Math.random() * 20);
+    await newTextBegun(path);
+    if (round % 2 === 1) await systemClock.sleep(Math.random() * 4);
     child.kill('SIGSTOP');
     await changeOwner(path, { host: 'elsewhere' });
     const successor = await FileCheckpointStore.open({ path, clock: clockWith(async () => undefined) });

@@ -60,9 +60,9 @@ export class BoundedQueue<T> implements AsyncIterable<T> {
     return this.#bytes;
   }
 
-  /** False when full or closed, or while earlier puts still wait. */
+  /** False when full or closed. Puts that wait are let in as soon as there is room, so nobody overtakes them. */
   canPut(): boolean {
-    return this.#closing === null && this.#waiting.length === 0 && this.#hasRoom();
+    return this.#closing === null && this.#hasRoom();
   }
 
   /** Takes the item over if there is room. */

@@ -83,12 +83,14 @@ test('an empty transaction and a keepalive move the end when nothing is outstand
   const t = tracker(1);
   t.keepalive(end(3));
   assert.deepEqual(t.end, end(3));
+  assert.equal(t.revision, 1);
   t.put(0, 1, transaction(4), 1);
   t.commit(end(4));
   t.keepalive(end(7));
   assert.deepEqual(t.end, end(3));
   t.acked(0, ack(1, 0));
   assert.deepEqual(t.end, end(7));
+  assert.equal(t.revision, 2);
 });
 
 test('the frontier becomes the mark as soon as the end has passed its change', () => {

@@ -1,5 +1,5 @@
 /**
- * A double-ended queue in one array that grows by doubling and is never shrunk: pushing, shifting and indexing allocate nothing
+ * A queue in one array that grows by doubling and is never shrunk: pushing, shifting and indexing allocate nothing
  * once it has reached its working size.
  */
 export class Ring<T> {
@@ -35,15 +35,6 @@ export class Ring<T> {
     this.#slots[this.#head] = undefined;
     this.#head = (this.#head + 1) & this.#mask;
     this.#length--;
-    return item;
-  }
-
-  /** Takes the last one away. The caller knows that there is one. */
-  pop(): T {
-    this.#length--;
-    const at = (this.#head + this.#length) & this.#mask;
-    const item = this.#slots[at] as T;
-    this.#slots[at] = undefined;
     return item;
   }
 
