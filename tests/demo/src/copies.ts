@@ -23,7 +23,7 @@ export async function compare(setup: Setup, sink: DemoOptions['sinks'][number], 
     const copy =
       sink === 'redis'
         ? await readRedisHashes(setup.redisUrl, `${table}:`)
-        : await readIndex(setup.elasticsearchUrl, table);
+        : await readIndex(setup.elasticsearchUrl, table, KEYS[table]);
     found.push(...differences(source, copy).map((difference) => ({ ...difference, table })));
   }
   return { rows, equal: found.length === 0, differences: found };

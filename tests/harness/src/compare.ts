@@ -85,8 +85,15 @@ export async function readRedisHashes(url: string, prefix: string): Promise<Map<
   }
 }
 
-/** All documents of an index by `_id`, as their `_source` without MySync's own field. */
-export async function readIndex(url: string, index: string): Promise<Map<string, Record<string, unknown>>> {
+/**
+ * All documents of an index, as their `_source` without MySync's own field, by the text of their key columns; a second document
+ * of one key gets a key of its own. Integers past 2^53 come as text, so that they keep their digits.
+ */
+export async function readIndex(
+  url: string,
+  index: string,
+  keyColumns: readonly string[] = ['id'],
+): Promise<Map<string, Record<string, unknown>>> {
   const result = new Map<string, Record<string, unknown>>();
   const refreshed = await fetch(`${url}/${index}/_refresh`, { method: 'POST' });
   if (refreshed.status === 404) return result;
@@ -97,7 +104,8 @@ export async function readIndex(url: string, index: string): Promise<Map<string,
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ size: 5000, sort: ['_doc'], ...(after === undefined ? {} : { search_after: after }) }),
     });
-    const body = (await response.json()) as {
+    const text = await response.text();
+    const body = JSON.parse(text.replace(/(":\s*)(-?\d{16,})(?=[,}])/g, '$1"$2"')) as {
       error?: unknown;
       hits: { hits: { _id: string; _source: Record<string, unknown>; sort: unknown[] }[] };
     };
@@ -105,7 +113,8 @@ export async function readIndex(url: string, index: string): Promise<Map<string,
     const { hits } = body.hits;
     for (const hit of hits) {
       const { _mysync: _, ...source } = hit._source;
-      result.set(hit._id, source);
+      const key = keyColumns.map((column) => source[column]).join(',');
+      result.set(result.has(key) ? `${key} again as ${hit._id}` : key, source);
     }
     if (hits.length < 5000) return result;
     after = hits[hits.length - 1]?.sort;

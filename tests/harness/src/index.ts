@@ -9,5 +9,6 @@ export {
   textConnection,
 } from './compare.ts';
 export { type Exit, MysyncProcess, runMysync } from './mysync.ts';
+export { Pipeline, type PipelineOptions, type SinkName } from './pipeline.ts';
 export { randomName, type ServerName, type ServerOptions, sharedServer, startServer, TestServer } from './server.ts';
 export { until } from './wait.ts';
