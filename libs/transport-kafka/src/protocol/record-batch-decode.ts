@@ -191,22 +191,33 @@ function readBytes(bytes: Buffer): Buffer | null {
   return bytes.subarray(start, end);
 }
 
-/** Header names repeat for ever: their text is made once. */
-const names = new Map<string, string>();
+/** Header names repeat for ever: the text of the last one at each place is kept beside its bytes. */
+const lastNames: { readonly bytes: Buffer; readonly name: string }[] = [];
+const MAX_PLACES = 16;
 
 function readHeaders(bytes: Buffer, count: number): Header[] {
   const headers: Header[] = [];
-  for (let index = 0; index < count; index++) {
+  for (let place = 0; place < count; place++) {
     const length = readVarint(bytes);
     const start = varint.at;
+    if (length < 0 || start + length > bytes.length) throw new RangeError('the bytes end in the middle of a record');
     varint.at = start + length;
-    const raw = bytes.toString('latin1', start, varint.at);
-    let name = names.get(raw);
-    if (name === undefined) {
-      name = bytes.toString('utf8', start, varint.at);
-      if (names.size < 1000) names.set(raw, name);
-    }
+    const name = headerName(bytes, start, length, place);
     headers.push({ name, value: readBytes(bytes) ?? NO_BYTES });
   }
   return headers;
+}
+
+function headerName(bytes: Buffer, start: number, length: number, place: number): string {
+  const last = lastNames[place];
+  if (last !== undefined && last.bytes.length === length) {
+    let index = 0;
+    while (index < length && bytes[start + index] === last.bytes[index]) index++;
+    if (index === length) return last.name;
+  }
+  const name = bytes.toString('utf8', start, start + length);
+  if (place < MAX_PLACES && length < 256) {
+    lastNames[place] = { bytes: Buffer.from(bytes.subarray(start, start + length)), name };
+  }
+  return name;
 }
