@@ -109,28 +109,43 @@ test('random bytes behind a right head are refused or read', () => {
     }),
     { numRuns: 5000 },
   );
-  for (const [tail, why] of [
-    ['ffffffffffffffffff01', 'a tag of 64 bits'],
-    ['ffffffffffffffffffff01', 'a number of eleven bytes'],
-    ['1affffffffffffffffff01', 'a length of 2^64'],
-    ['1affffffff7f', 'a length of 32 GiB'],
-    ['1a8080808080808080808000', 'a length of zero in twelve bytes'],
-    ['13', 'the start of a group'],
-    ['14', 'the end of a group'],
-    ['17', 'a wire type that does not exist'],
-    ['0001', 'a field of the number 0'],
-    ['107f1a020a007800', 'an unknown operation'],
-    ['10087800', 'no source'],
-    ['10081a007800', 'no transaction'],
-    ['10081a020a001a020a007800', 'two sources'],
-    ['0a0010081a020a007800', 'a second delivery'],
-    ['10051a020a007800', 'a sweep without a table'],
-    ['10081a020a0078003202', 'a row cut off'],
-    ['10011a020a0032007800', 'a row without a schema'],
-    ['10051a020a003a00', 'a sweep without its end'],
-    ['10081a0d0a0010ffffffffffffffffff017800', 'an offset of 2^64 - 1'],
-    ['10081a0b0a00108080808080808010' + '7800', 'an offset of 2^53'],
-  ] as const) {
+  const heartbeat = '10081a020a007800';
+  assert.ok(survives(Buffer.concat([head, Buffer.from(heartbeat, 'hex')])));
+  assert.ok(survives(Buffer.concat([head, Buffer.from(`${heartbeat}f804ffffffffffffffffff01`, 'hex')])));
+  const behind = {
+    ffffffffffffffffff0100: 'a tag of 64 bits',
+    f804ffffffffffffffffffff01: 'a number of eleven bytes',
+    f804ffffffffffffffffff02: 'a number of 65 bits',
+    fa04ffffffffffffffffff01: 'a length of 2^64',
+    fa04ffffffff7f: 'a length of 32 GiB',
+    fa0401: 'a length one too long',
+    fd04000000: 'a fixed number cut off',
+    f90400000000000000: 'a fixed number cut off',
+    fb04: 'the start of a group',
+    fc04: 'the end of a group',
+    ff04: 'a wire type that does not exist',
+    '0001': 'a field of the number 0',
+    '1a020a00': 'a second source',
+    '0a00': 'a second delivery',
+    '3202': 'a row cut off',
+  };
+  const instead = {
+    '107f1a020a007800': 'an unknown operation',
+    '10087800': 'no source',
+    '10081a007800': 'no transaction',
+    '10081a040a000a007800': 'two transactions',
+    '10081a040a001080017800': 'a number that reaches beyond its sub-message',
+    '10081a0d0a0010ffffffffffffffffff017800': 'an offset of 2^64 - 1',
+    '10081a0b0a001080808080808080107800': 'an offset of 2^53',
+    '10051a020a007800': 'a sweep without a table',
+    '10051a020a003a003a007800': 'two tables',
+    '10011a020a0032007800': 'a row without a schema',
+    '10051a020a003a00': 'a sweep without its end',
+  };
+  for (const [tail, why] of Object.entries(behind)) {
+    assert.ok(!survives(Buffer.concat([head, Buffer.from(heartbeat + tail, 'hex')])), why);
+  }
+  for (const [tail, why] of Object.entries(instead)) {
     assert.ok(!survives(Buffer.concat([head, Buffer.from(tail, 'hex')])), why);
   }
 });

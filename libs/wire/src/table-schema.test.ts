@@ -3,7 +3,14 @@ import { test } from 'node:test';
 import type { Column, KeyRule } from '@mysync/core';
 import fc from 'fast-check';
 import { table } from './arbitraries.ts';
-import { compileTable, makeTableSchema, schemaFingerprint } from './index.ts';
+import {
+  compileTable,
+  encodeTransaction,
+  MessageDecoder,
+  makeTableSchema,
+  RowEncoder,
+  schemaFingerprint,
+} from './index.ts';
 import { TableSchemaType } from './protobufjs-codec.ts';
 import { fingerprintOf } from './table-schema.ts';
 
@@ -87,4 +94,28 @@ test('a schema that contradicts itself is refused with its table', () => {
 test('the hash is the first eight bytes of SHA-256', () => {
   // FIPS 180-2, appendix B.1: "abc".
   assert.equal(fingerprintOf(Buffer.from('abc')), 'ba7816bf8f01cfea');
+});
+
+test('two schemas whose fingerprints share their low half are not mixed up', () => {
+  // Found by trying names.
+  const pair = ['t32024', 't33506'].map((name) => makeTableSchema({ ...base, table: name, columns: [{ ...id }] }));
+  assert.equal(pair[0]?.fingerprint.slice(8), pair[1]?.fingerprint.slice(8));
+  assert.notEqual(pair[0]?.fingerprint, pair[1]?.fingerprint);
+  const decoder = new MessageDecoder();
+  const encoder = new RowEncoder();
+  const transaction = encodeTransaction({
+    source: 's',
+    serverUuid: '',
+    id: { file: '', offset: 0, gtid: '', ordinal: 0 },
+    commitTimeMicros: 0,
+  });
+  const change = { operation: 'insert', eventFile: '', eventOffset: 0, ordinal: 1, before: null, after: [1] } as const;
+  const other = makeTableSchema(base);
+  for (const schema of [...pair, ...pair, other, ...pair, other, ...pair.toReversed()]) {
+    const after = schema === other ? [1, null] : [1];
+    const { payload } = encoder.encode(compileTable({ schema }), transaction, { ...change, after });
+    const message = decoder.decode(payload);
+    assert.ok('schema' in message);
+    assert.deepStrictEqual(message.schema, schema);
+  }
 });
