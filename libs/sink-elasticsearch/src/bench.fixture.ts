@@ -21,7 +21,11 @@ export class EsBench {
     this.stream = { topic: `${this.prefix}-topic`, partition: 0 };
   }
 
+  /** On the server of `TEST_ELASTICSEARCH_URL` where that is set (for other versions), else on the shared one. */
   static async open(): Promise<EsBench> {
+    // biome-ignore lint/style/noProcessEnv: a test's choice of server.
+    const url = process.env['TEST_ELASTICSEARCH_URL'];
+    if (url !== undefined) return new EsBench(url);
     return new EsBench((await sharedServer('elasticsearch')).get('ELASTICSEARCH_URL'));
   }
 
