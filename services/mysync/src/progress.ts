@@ -5,7 +5,7 @@ import { duration, type Output } from './output.ts';
 
 const DRAW_MS = 200;
 const LOG_MS = 5_000;
-const BAR_CHARACTERS = 24;
+const BAR_CHARACTERS = 16;
 
 interface TableProgress {
   readonly startedAt: number;
@@ -63,7 +63,7 @@ function secondsLeft({ rows, estimatedRows, done }: SnapshotProgress, rowsPerSec
   return Math.round((estimatedRows - rows) / rowsPerSecond);
 }
 
-/** `shop.orders  [#####...]  42%  12000 of about 28000 rows  9000 rows/s  2 s left`. */
+/** `shop.orders  [#######.........]  42%  12000 of ~28000 rows  9000 rows/s  2 s left`. */
 export function progressLine(
   table: string,
   { rows, estimatedRows, done }: SnapshotProgress,
@@ -75,7 +75,7 @@ export function progressLine(
   const full = Math.round(share * BAR_CHARACTERS);
   const bar = `[${'#'.repeat(full)}${'.'.repeat(BAR_CHARACTERS - full)}]`;
   const parts = [table, bar, `${Math.floor(share * 100)}%`];
-  parts.push(done || estimatedRows <= rows ? `${rows} rows` : `${rows} of about ${estimatedRows} rows`);
+  parts.push(done || estimatedRows <= rows ? `${rows} rows` : `${rows} of ~${estimatedRows} rows`);
   parts.push(`${rowsPerSecond} rows/s`);
   if (left !== null) parts.push(`${duration(left)} left`);
   return parts.join('  ');

@@ -87,7 +87,7 @@ function elasticsearchSink() {
   );
   return section(
     {
-      kind: z.literal('elasticsearch'),
+      kind: z.literal('elasticsearch').register(optionInfo, { description: 'What the store is.' }),
       nodes: z
         .array(
           formedText('An address.', 'http://HOST:PORT or https://HOST:PORT', (value) =>
@@ -180,7 +180,7 @@ function redisSink() {
   );
   return section(
     {
-      kind: z.literal('redis'),
+      kind: z.literal('redis').register(optionInfo, { description: 'What the store is.' }),
       hosts: z
         .array(host)
         .min(1)

@@ -1,0 +1,188 @@
+/** The command as a caller sees it: exit codes, texts, streams. Needs no server. */
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { runMysync } from '@mysync/harness';
+
+const folder = mkdtempSync(join(tmpdir(), 'mysync-cli-'));
+after(() => rmSync(folder, { recursive: true }));
+const SECRET = 'n0tForAnyEye';
+const env = { SHOP_PASSWORD: SECRET };
+
+/** Nothing listens on port 1. */
+const FILE = {
+  sources: { shop: { hosts: '127.0.0.1:1', user: 'u', password: { env: 'SHOP_PASSWORD' }, tables: 'shop.*' } },
+  transport: { log: { path: join(folder, 'log') } },
+  checkpoint: { path: join(folder, 'checkpoints') },
+  sinks: { cache: { kind: 'redis', hosts: '127.0.0.1:1', tables: { match: 'shop.*' } } },
+  telemetry: { port: 0 },
+};
+
+function write(name: string, content: unknown): string {
+  const path = join(folder, name);
+  writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content));
+  return path;
+}
+
+const good = write('good.yaml', FILE);
+
+async function mysync(...args: string[]) {
+  const result = await runMysync(args, { env });
+  assert.ok(!`${result.stdout}${result.stderr}`.includes(SECRET), 'a secret was printed');
+  assert.doesNotMatch(`${result.stdout}${result.stderr}`, /\n\s+at .*:\d+:\d+\)?\n/, 'a stack was printed');
+  return result;
+}
+
+test('version and help end with 0', async () => {
+  const version = await mysync('--version');
+  assert.deepEqual([version.code, version.stdout], [0, '0.1.0\n']);
+  const help = await mysync('--help');
+  assert.equal(help.code, 0);
+  assert.match(help.stdout, /Usage: mysync/);
+  assert.match(help.stdout, /Exit codes: 0 /);
+  const run = await mysync('run', '--help');
+  assert.match(run.stdout, /--transport\.kind=… \(default log\)/);
+  assert.match(run.stdout, /MYSYNC_TRANSPORT_KIND/);
+});
+
+test('a wrong command line ends with 2 and a suggestion', async () => {
+  const verb = await mysync('rnu');
+  assert.equal(verb.code, 2);
+  assert.match(verb.stderr, /unknown command 'rnu'[\s\S]*Did you mean run\?/);
+  assert.equal((await mysync()).code, 2);
+  assert.equal((await mysync('writer', '-c', good)).code, 2);
+  const sink = await mysync('writer', '--sink', 'cach', '-c', good);
+  assert.equal(sink.code, 2);
+  assert.equal(sink.stderr, "There is no sink 'cach' (did you mean cache?). Configured: cache.\n");
+  const source = await mysync('reader', '--source', 'shp', '-c', good);
+  assert.deepEqual(
+    [source.code, source.stderr],
+    [2, "There is no source 'shp' (did you mean shop?). Configured: shop.\n"],
+  );
+});
+
+test('config check: valid, invalid, missing', async () => {
+  const valid = await mysync('config', 'check', '-c', good);
+  assert.deepEqual([valid.code, valid.stdout], [0, `${good}: valid (1 source, 1 sink, transport log)\n`]);
+  const bad = write('bad.yaml', 'sources:\n  shop:\n    hots: a\ntransport:\n  kind: kafak\n');
+  const invalid = await mysync('config', 'check', '-c', bad);
+  assert.equal(invalid.code, 2);
+  assert.equal(invalid.stdout, '');
+  assert.match(invalid.stderr, /^CONFIG_UNKNOWN_KEY: sources\.shop\.hots is no option \(did you mean hosts\?\)$/m);
+  assert.match(invalid.stderr, /place .*bad\.yaml:3:5/);
+  assert.match(invalid.stderr, /^CONFIG_VALUE_INVALID: transport\.kind is 'kafak' \(did you mean kafka\?\)$/m);
+  assert.match(invalid.stderr, /what to do: Allowed: log, kafka\./);
+  const missing = await mysync('config', 'check', '-c', join(folder, 'none.yaml'));
+  assert.equal(missing.code, 2);
+  assert.match(missing.stderr, /^CONFIG_FILE_MISSING: /);
+  const json = JSON.parse((await mysync('config', 'check', '--json', '-c', bad)).stdout);
+  assert.equal(json.ok, false);
+  assert.ok(json.problems.some((problem: { code: string }) => problem.code === 'CONFIG_UNKNOWN_KEY'));
+});
+
+test('flags go over the file; unknown ones end with 2', async () => {
+  const printed = await mysync(
+    'config',
+    'print',
+    '--json',
+    '-c',
+    good,
+    '--transport.partitions=9',
+    '--set',
+    'reader.drainMs=1',
+  );
+  assert.equal(printed.code, 0);
+  const config = JSON.parse(printed.stdout);
+  assert.deepEqual([config.transport.partitions, config.reader.drainMs], [9, 1]);
+  assert.deepEqual(config.sources.shop.password, { env: 'SHOP_PASSWORD' });
+  const wrong = await mysync('config', 'print', '-c', good, '--transport.partitons=9');
+  assert.equal(wrong.code, 2);
+  assert.match(wrong.stderr, /did you mean partitions\?/);
+});
+
+test('run with a wrong configuration starts nothing and ends with 2', async () => {
+  const bad = write('bad-run.yaml', { ...FILE, sinks: { cache: { kind: 'redis', tables: { match: 'shop.*' } } } });
+  const result = await mysync('run', '-c', bad);
+  assert.equal(result.code, 2);
+  assert.match(result.stderr, /^CONFIG_CONFLICT: sinks\.cache: names no server$/m);
+});
+
+test('check says what cannot be reached and ends with 3', async () => {
+  const result = await mysync('check', '-c', good);
+  assert.equal(result.code, 3);
+  assert.match(result.stdout, /^error +source shop +SOURCE_UNREACHABLE .*127\.0\.0\.1:1/m);
+  assert.match(result.stdout, /^error +sink cache +SINK_UNREACHABLE /m);
+  assert.match(result.stdout, /what to do: Start the server/);
+  assert.match(result.stdout, /2 errors, 1 warning\n$/);
+  const json = JSON.parse((await mysync('check', '--json', '-c', good)).stdout);
+  assert.deepEqual(
+    json.findings
+      .filter((finding: { level: string }) => finding.level === 'error')
+      .map((finding: { code: string }) => finding.code),
+    ['SOURCE_UNREACHABLE', 'SINK_UNREACHABLE'],
+  );
+});
+
+test('check shows configuration problems as findings and ends with 2', async () => {
+  const bad = write('bad-check.yaml', { ...FILE, transport: { kind: 'kafka' } });
+  const result = await mysync('check', '-c', bad);
+  assert.equal(result.code, 2);
+  assert.match(result.stdout, /^error +configuration +CONFIG_VALUE_MISSING +transport\.kafka\.brokers is missing/m);
+});
+
+test('a checkpoint that is not one is found by check, and ends a start with 1', async () => {
+  const path = join(folder, 'foreign');
+  const file = write('foreign.yaml', { ...FILE, checkpoint: { path } });
+  mkdirSync(path, { recursive: true });
+  writeFileSync(join(path, 'shop.json'), '{"half');
+  const check = await mysync('check', '-c', file);
+  assert.match(check.stdout, /^error +source shop +CHECKPOINT_INVALID /m);
+  assert.match(check.stdout, /what to do: Put back a copy of this checkpoint/);
+  const start = await mysync('reader', '-c', file);
+  assert.equal(start.code, 1);
+  assert.match(start.stderr, /^CHECKPOINT_INVALID: /m);
+});
+
+test('a log folder that cannot be made ends a start with 1 and the remedy', async () => {
+  write('a-file', 'x');
+  const file = write('path.yaml', { ...FILE, transport: { log: { path: join(folder, 'a-file', 'log') } } });
+  const result = await mysync('run', '-c', file);
+  assert.equal(result.code, 1);
+  assert.match(result.stderr, /^LOG_PATH: /m);
+  assert.match(result.stderr, /what to do: Make the directory/);
+});
+
+test('a taken telemetry port ends a start with 1 and the remedy', async () => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  const { port } = server.address() as { port: number };
+  try {
+    const result = await mysync('run', '-c', good, `--telemetry.port=${port}`);
+    assert.equal(result.code, 1);
+    assert.match(result.stderr, new RegExp(`^TELEMETRY_PORT_TAKEN: cannot listen on 127\\.0\\.0\\.1:${port}`, 'm'));
+    assert.match(result.stderr, /what to do: Set telemetry\.port to a free port/);
+  } finally {
+    server.close();
+  }
+});
+
+test('tail and status before the first start', async () => {
+  const tail = await mysync('tail', '-c', good);
+  assert.equal(tail.code, 1);
+  assert.match(tail.stderr, /^TRANSPORT_TOPIC_MISSING: there is no topic 'shop'/);
+  const status = await mysync('status', '-c', good);
+  assert.equal(status.code, 0);
+  assert.match(status.stdout, /source shop: never started/);
+  assert.match(status.stdout, /sink cache of shop:\n {2}no topic yet/);
+  assert.equal((await mysync('tail', '-c', good, '--source', 'shp')).code, 2);
+});
+
+test('the example is valid', async () => {
+  const example = fileURLToPath(new URL('../../../examples/mysync.yaml', import.meta.url));
+  const result = await mysync('config', 'check', '-c', example);
+  assert.deepEqual([result.code, result.stderr], [0, '']);
+});

@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type Part, runParts } from './parts.ts';
+
+/** A part that writes down when it is stopped, and ends when it is told to. */
+class FakePart implements Part {
+  readonly name: string;
+  readonly #log: string[];
+  readonly #ended: Promise<void>;
+  end!: () => void;
+  fail!: (error: Error) => void;
+
+  constructor(name: string, log: string[]) {
+    this.name = name;
+    this.#log = log;
+    this.#ended = new Promise((resolve, reject) => {
+      this.end = resolve;
+      this.fail = reject;
+    });
+    this.#ended.catch(() => undefined);
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    this.#log.push(`${this.name} runs`);
+    signal.addEventListener('abort', () => this.#log.push(`${this.name} is stopped`));
+    await this.#ended;
+    this.#log.push(`${this.name} has ended`);
+  }
+
+  refresh(): void {}
+
+  health() {
+    return { name: this.name, alive: true, ready: true, detail: '' };
+  }
+}
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+test('writers go on until the readers have drained', async () => {
+  const log: string[] = [];
+  const [reader, writer] = [new FakePart('reader', log), new FakePart('writer', log)];
+  const stop = new AbortController();
+  const running = runParts([reader], [writer], stop.signal, () => undefined);
+  await turn();
+  stop.abort();
+  await turn();
+  assert.deepEqual(log, ['reader runs', 'writer runs', 'reader is stopped']);
+  reader.end();
+  await turn();
+  assert.deepEqual(log.slice(3), ['reader has ended', 'writer is stopped']);
+  writer.end();
+  await running;
+});
+
+test('writers alone stop at the signal', async () => {
+  const log: string[] = [];
+  const writer = new FakePart('writer', log);
+  const stop = new AbortController();
+  const running = runParts([], [writer], stop.signal, () => undefined);
+  await turn();
+  assert.deepEqual(log, ['writer runs']);
+  stop.abort();
+  await turn();
+  assert.deepEqual(log, ['writer runs', 'writer is stopped']);
+  writer.end();
+  await running;
+});
+
+test('the first failure stops the others and is thrown once they have ended', async () => {
+  for (const failing of ['reader', 'writer'] as const) {
+    const log: string[] = [];
+    const parts = { reader: new FakePart('reader', log), writer: new FakePart('writer', log) };
+    const failures: string[] = [];
+    const running = runParts([parts.reader], [parts.writer], new AbortController().signal, (name) =>
+      failures.push(name),
+    );
+    let settled = false;
+    running.catch(() => {
+      settled = true;
+    });
+    await turn();
+    parts[failing].fail(new Error('broken'));
+    await turn();
+    assert.deepEqual(failures, [failing]);
+    assert.equal(settled, false, 'the other part still runs');
+    parts[failing === 'reader' ? 'writer' : 'reader'].end();
+    await assert.rejects(running, /broken/);
+    assert.ok(log.includes(`${failing === 'reader' ? 'writer' : 'reader'} has ended`));
+  }
+});
+
+test('a signal that has aborted before is met', async () => {
+  const log: string[] = [];
+  const reader = new FakePart('reader', log);
+  reader.end();
+  await runParts([reader], [], AbortSignal.abort(), () => undefined);
+  assert.ok(log.includes('reader has ended'));
+});
