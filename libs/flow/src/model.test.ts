@@ -4,7 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { MUTATIONS, type Mutation, type Seen, simulate } from './model-simulation.ts';
+import { MUTATIONS, type Mutation, type Seen } from './model-log.ts';
+import { simulate } from './model-simulation.ts';
 
 const RUNS = Number(process.env['MYSYNC_MODEL_RUNS'] ?? 30_000);
 const SEED = process.env['MYSYNC_MODEL_SEED'];
