@@ -159,7 +159,7 @@ export class ByteWriter {
 }
 
 /** In the language since ES2024, in Node since 20. */
-export function isWellFormed(text: string): boolean {
+function isWellFormed(text: string): boolean {
   return (text as string & { isWellFormed(): boolean }).isWellFormed();
 }
 

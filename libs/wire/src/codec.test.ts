@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import type { ColumnValue } from '@mysync/core';
 import fc from 'fast-check';
 import protobuf from 'protobufjs';
-import { plain, rowOf, type Table, table, transaction } from './arbitraries.ts';
+import { plain, rowOf, type Table, table, transaction } from './arbitraries.fixture.ts';
 import {
   compileTable,
   type EncodedRow,
@@ -18,7 +18,14 @@ import {
   stampDelivery,
   type TransactionOptions,
 } from './index.ts';
-import { BaseMessageType, encodePlain, PROTO_FILE, plainRow, plainSchema, toPlain } from './protobufjs-codec.ts';
+import {
+  BaseMessageType,
+  encodePlain,
+  PROTO_FILE,
+  plainRow,
+  plainSchema,
+  toPlain,
+} from './protobufjs-codec.fixture.ts';
 
 const RUNS = { numRuns: 400 };
 

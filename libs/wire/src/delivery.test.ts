@@ -13,7 +13,7 @@ import {
   setLastInTransaction,
   stampDelivery,
 } from './index.ts';
-import { toPlain } from './protobufjs-codec.ts';
+import { toPlain } from './protobufjs-codec.fixture.ts';
 
 const transaction = encodeTransaction({
   source: 's',

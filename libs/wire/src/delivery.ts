@@ -110,7 +110,7 @@ export function setLastInTransaction(payload: Uint8Array, last: boolean): void {
 }
 
 /** Throws unless the payload begins with a delivery whose numbers stand in their fixed places. */
-export function checkLayout(payload: Uint8Array): void {
+function checkLayout(payload: Uint8Array): void {
   if (
     payload.length < DELIVERY_END ||
     payload[0] !== MESSAGE.delivery ||

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isMysyncError } from '@mysync/core';
 import fc from 'fast-check';
-import { rowOf, table, transaction } from './arbitraries.ts';
+import { rowOf, table, transaction } from './arbitraries.fixture.ts';
 import { ByteReader } from './byte-reader.ts';
 import { compileTable, encodeTableMessage, encodeTransaction, MessageDecoder, RowEncoder } from './index.ts';
-import { BaseMessageType, encodePlain, plainSchema, TableSchemaType } from './protobufjs-codec.ts';
+import { BaseMessageType, encodePlain, plainSchema, TableSchemaType } from './protobufjs-codec.fixture.ts';
 import { SchemaDecoder } from './schema-decoder.ts';
 
 const encoder = new RowEncoder();

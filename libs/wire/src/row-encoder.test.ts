@@ -15,7 +15,7 @@ import {
   type RowValues,
   type TablePlan,
 } from './index.ts';
-import { toPlain } from './protobufjs-codec.ts';
+import { toPlain } from './protobufjs-codec.fixture.ts';
 
 const tx = encodeTransaction({
   source: 's',

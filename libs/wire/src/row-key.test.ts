@@ -3,12 +3,13 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import type { Column, ColumnKind, ColumnValue, KeyRule } from '@mysync/core';
 import fc from 'fast-check';
-import { bytes, int64, plain, rowOf, type Table, table, text, uint64, valueFor } from './arbitraries.ts';
+import { bytes, int64, plain, rowOf, type Table, table, text, uint64, valueFor } from './arbitraries.fixture.ts';
 import {
   compileTable,
   controlKey,
   decodeKey,
   encodeTransaction,
+  keyKind,
   makeTableSchema,
   partitionOf,
   ROW_HASH_COLUMN,
@@ -117,6 +118,17 @@ test('the test vectors of the specification', () => {
   assert.deepEqual(decodeKey(controlKey('heartbeat')), { kind: 'heartbeat', table: null });
   assert.throws(() => controlKey('truncate'), { code: 'INTERNAL' });
   assert.throws(() => controlKey('fence', ref), { code: 'INTERNAL' });
+});
+
+test('the kind of a key without decoding it', () => {
+  const ref = { database: 'd', table: 't' };
+  for (const kind of ['truncate', 'ddl', 'sweep'] as const) assert.equal(keyKind(controlKey(kind, ref)), kind);
+  for (const kind of ['heartbeat', 'fence'] as const) assert.equal(keyKind(controlKey(kind)), kind);
+  const { schema, values } = single('d', 't', [['id', 'int', 1]]);
+  assert.equal(keyKind(keyOf(schema, values).key), 'row');
+  for (const foreign of ['', '01', '0106', '01ff', '0000', '7b22']) {
+    assert.throws(() => keyKind(Buffer.from(foreign, 'hex')), { code: 'WIRE_KEY_INVALID' });
+  }
 });
 
 test('FNV-1a and the finaliser give the published values', () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Column, KeyRule } from '@mysync/core';
 import fc from 'fast-check';
-import { table } from './arbitraries.ts';
+import { table } from './arbitraries.fixture.ts';
 import {
   compileTable,
   encodeTransaction,
@@ -11,7 +11,7 @@ import {
   RowEncoder,
   schemaFingerprint,
 } from './index.ts';
-import { TableSchemaType } from './protobufjs-codec.ts';
+import { TableSchemaType } from './protobufjs-codec.fixture.ts';
 import { fingerprintOf } from './table-schema.ts';
 
 const id: Column = { name: 'id', type: 'int', kind: 'int', keyPosition: 1, nullable: false, charset: '', members: [] };

@@ -31,7 +31,7 @@ export function plainSchema(schema: TableSchema, type = TableSchemaType): Record
   return { ...rest, fingerprint: digest.readBigUInt64BE(0).toString() };
 }
 
-export function plainValue(kind: string, value: ColumnValue): Record<string, unknown> {
+function plainValue(kind: string, value: ColumnValue): Record<string, unknown> {
   if (value === undefined) return {};
   if (value === null) return { null: true };
   return { [kind]: typeof value === 'bigint' || kind === 'int' || kind === 'uint' ? String(value) : value };

@@ -36,7 +36,7 @@ export const text = fc.oneof(
 );
 export const bytes = fc.oneof(fc.uint8Array({ maxLength: 40 }), fc.uint8Array({ minLength: 120, maxLength: 300 }));
 
-export const KINDS: readonly ColumnKind[] = ['int', 'uint', 'float', 'double', 'text', 'bytes'];
+const KINDS: readonly ColumnKind[] = ['int', 'uint', 'float', 'double', 'text', 'bytes'];
 const byKind: Record<ColumnKind, fc.Arbitrary<ColumnValue>> = {
   int: int64,
   uint: uint64,
