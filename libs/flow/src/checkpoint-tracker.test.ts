@@ -113,6 +113,21 @@ test('a heartbeat that names a change beyond the end waits until the end has pas
   assert.equal(t.current().partitions[0]?.sequence, 9);
 });
 
+test("a snapshot's rows name its position and are covered there; a transaction that begins there is not", () => {
+  const at = { file: FILE, offset: 700, gtid: '', ordinal: 0 };
+  const place = { position: { ...at, gtidSet: '' }, transactionCounter: 3 };
+  const rows = tracker(1);
+  rows.put(0, 1, at, 0);
+  rows.put(0, 2, at, 0);
+  rows.commit(place);
+  rows.acked(0, ack(1, 10, 2));
+  assert.deepEqual(rows.current().partitions[0], { epoch: 3, generation: 0, sequence: 2, offset: 11, change: at });
+  const frontier = { ...NOTHING, sequence: 5, offset: 50, change: { ...at, ordinal: 1 } };
+  const begun = tracker(1, { frontier: [frontier] });
+  begun.keepalive(place);
+  assert.deepEqual(begun.current().partitions, [NOTHING]);
+});
+
 test('a partition that does not exist is refused', () => {
   assert.throws(() => tracker(1).put(1, 1, transaction(1), 1), { code: 'INTERNAL' });
 });

@@ -197,9 +197,12 @@ export class CheckpointTracker {
     return { end: this.#end, partitions };
   }
 
+  /** A change of a transaction lies behind its begin; ordinal 0 (a snapshot's row) names the place itself. */
   #passed(change: ChangeId): boolean {
     if (change.file === '') return true;
-    return this.#end.position.file !== '' && compareBinlogPositions(this.#end.position, change) > 0;
+    if (this.#end.position.file === '') return false;
+    const distance = compareBinlogPositions(this.#end.position, change);
+    return change.ordinal === 0 ? distance >= 0 : distance > 0;
   }
 
   #lane(partition: number): Lane {
