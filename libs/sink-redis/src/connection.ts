@@ -19,6 +19,7 @@ export class RedisConnection {
   readonly #redis: Redis;
   readonly settings: RedisSettings;
   #failure: Error | null = null;
+  #destroyed = false;
   readonly #closed: Promise<void>;
 
   private constructor(redis: Redis, address: RedisAddress, settings: RedisSettings) {
@@ -115,6 +116,8 @@ export class RedisConnection {
       message: `Redis at ${this.name}: ${reason}`,
       where: { server: this.name },
     });
+    if (this.#destroyed) return;
+    this.#destroyed = true;
     this.#redis.disconnect();
     // Declared as always there; before the first connect it is not.
     const stream: { destroy(): unknown } | undefined = this.#redis.stream;

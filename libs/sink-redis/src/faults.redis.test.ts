@@ -1,0 +1,275 @@
+/** Redis dies, freezes, forgets, is full, is a replica; writers wake up late. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import { isMysyncError, type TableSchema } from '@mysync/core';
+import { startServer, type TestServer, until } from '@mysync/harness';
+import type { ApplyBatch } from '@mysync/sink';
+import { itemRow, items, put, TrialWriter } from '@mysync/sink/conformance';
+import { Redis } from 'ioredis';
+import { Load, runLoad } from './load.fixture.ts';
+import type { RedisAddress, RedisSinkOptions } from './options.ts';
+import { HoldingProxy } from './proxy.fixture.ts';
+import { RedisSink } from './sink.ts';
+
+const never = new AbortController().signal;
+
+function addressOf(server: TestServer): RedisAddress {
+  return { host: server.get('REDIS_HOST'), port: Number(server.get('REDIS_PORT')) };
+}
+
+function sinkOn(address: RedisAddress, options: Partial<RedisSinkOptions> = {}): RedisSink & AsyncDisposable {
+  const tables = [{ match: '*.*', as: 'hash' as const }];
+  const sink = new RedisSink({ hosts: [address], tables, connectTimeoutMs: 2_000, ...options });
+  return Object.assign(sink, { [Symbol.asyncDispose]: () => sink.close() });
+}
+
+async function namesIn(redis: Redis, schema: TableSchema): Promise<Map<number, string>> {
+  const names = new Map<number, string>();
+  for (const key of await redis.keys(`${schema.table}:*`)) {
+    const { id, name } = await redis.hgetall(key);
+    names.set(Number(id), name ?? '');
+  }
+  return names;
+}
+
+const retriable = (code: string) => (error: unknown) => isMysyncError(error, code) && error.retriable;
+
+test('kill -9 in the middle of a load, twice: nothing lost, nothing stale', async () => {
+  await using server = await startServer('redis', { args: ['--appendfsync', 'always'] });
+  const schema = items('db');
+  const load = new Load(schema, { batches: 120, rows: 200, ids: 2_000 });
+  await using sink = sinkOn(addressOf(server), { chunkRows: 20 });
+  const doubts: string[] = [];
+  sink.onDoubt((reason) => doubts.push(reason));
+  let restart: Promise<unknown> = Promise.resolve();
+  const report = await runLoad(sink, { topic: 't', partition: 0 }, load, async (at) => {
+    if (at !== 40 && at !== 80) return;
+    await restart;
+    const kill = server.kill();
+    restart = kill.then(() => server.up());
+  });
+  await restart;
+  const redis = new Redis(addressOf(server));
+  assert.deepEqual(await namesIn(redis, schema), new Map(load.expected));
+  redis.disconnect();
+  assert.ok(report.retries > 0 && doubts.length >= 2, JSON.stringify({ report, doubts }));
+});
+
+test('a Redis that comes back with an older state is filled again from its own marker', async () => {
+  await using server = await startServer('redis');
+  const schema = items('db');
+  const stream = { topic: 't', partition: 0 };
+  const load = new Load(schema, { batches: 60, rows: 50, ids: 500 });
+  const redis = new Redis(addressOf(server));
+  await using sink = sinkOn(addressOf(server));
+  let dump: { key: string; value: Buffer }[] = [];
+  let restored = false;
+  const report = await runLoad(sink, stream, load, async (at) => {
+    if (at === 20 && !restored) {
+      const keys = await redis.keys('*');
+      dump = await Promise.all(keys.map(async (key) => ({ key, value: await redis.dumpBuffer(key) })));
+    }
+    // What a failover to a replica that lagged does: everything is as it was at batch 20.
+    if (at === 50 && !restored) {
+      restored = true;
+      await redis.flushall();
+      for (const { key, value } of dump.splice(0)) await redis.restore(key, 0, value);
+    }
+  });
+  assert.deepEqual(await namesIn(redis, schema), new Map(load.expected));
+  assert.equal(report.resumes, 1);
+  redis.disconnect();
+});
+
+test('a writer that was stopped wakes up late: its batch is refused by the marker', async () => {
+  await using server = await startServer('redis');
+  const address = addressOf(server);
+  const schema = items('db');
+  const program = `
+    import { RedisSink } from ${JSON.stringify(new URL('./sink.js', import.meta.url).href)};
+    import { items, itemRow, put } from ${JSON.stringify(import.meta.resolve('@mysync/sink/conformance'))};
+    const sink = new RedisSink({ hosts: [${JSON.stringify(address)}], tables: [{ match: '*.*', as: 'hash' }] });
+    const stream = { topic: 't', partition: 0 };
+    const expected = await sink.readMarker(stream);
+    const changes = Array.from({ length: 1000 }, (_, id) => put(items('db'), itemRow(id, 'late'), 1000000 + id));
+    process.stdout.write('ready\\n');
+    await new Promise((resolve) => process.stdin.once('data', resolve));
+    const outcome = await sink.apply({ stream, changes, marker: { expected, next: 'late' } }, new AbortController().signal);
+    process.stdout.write(JSON.stringify(outcome) + '\\n');
+    await sink.close();
+    process.exit();`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const lines: string[] = [];
+  child.stdout.on('data', (data: Buffer) => lines.push(...data.toString().trim().split('\n')));
+  await until('the child is ready', () => lines.includes('ready'));
+  child.kill('SIGSTOP');
+  child.stdin.write('go\n');
+  await using sink = sinkOn(address);
+  const active = await TrialWriter.start(sink, { topic: 't', partition: 0 });
+  await active.applied(0, put(schema, itemRow(1, 'active'), 1));
+  child.kill('SIGCONT');
+  await once(child, 'exit');
+  assert.deepEqual(lines.slice(1), ['{"status":"marker-moved"}']);
+  const redis = new Redis(address);
+  assert.deepEqual(await namesIn(redis, schema), new Map([[1, 'active']]));
+  redis.disconnect();
+});
+
+test('bytes that were on the way while another writer took over change nothing', async () => {
+  await using server = await startServer('redis');
+  const schema = items('db');
+  const stream = { topic: 't', partition: 0 };
+  const proxy = await HoldingProxy.start(addressOf(server));
+  await using frozen = sinkOn(proxy.address, { commandTimeoutMs: 500, chunkRows: 10 });
+  const late = await TrialWriter.start(frozen, stream);
+  await late.applied(0, put(schema, itemRow(1, 'first'), 1));
+  proxy.hold();
+  const changes = Array.from({ length: 100 }, (_, id) => put(schema, itemRow(id, 'late'), 1000 + id));
+  await assert.rejects(late.apply(...changes), retriable('SINK_UNREACHABLE'));
+  assert.ok(proxy.heldBytes > 10_000);
+  await using sink = sinkOn(addressOf(server));
+  const active = await TrialWriter.start(sink, stream);
+  await active.applied(0, put(schema, itemRow(1, 'active'), 2));
+  proxy.release();
+  assert.deepEqual(await late.apply(...changes), { status: 'marker-moved' });
+  const redis = new Redis(addressOf(server));
+  assert.deepEqual(await namesIn(redis, schema), new Map([[1, 'active']]));
+  redis.disconnect();
+  await proxy.close();
+});
+
+test('no answer: rejected in time, then another connection', async () => {
+  await using server = await startServer('redis');
+  const schema = items('db');
+  const proxy = await HoldingProxy.start(addressOf(server));
+  await using sink = sinkOn(proxy.address, { commandTimeoutMs: 300, connectTimeoutMs: 300 });
+  const writer = await TrialWriter.start(sink, { topic: 't', partition: 0 });
+  const doubts: string[] = [];
+  sink.onDoubt((reason) => doubts.push(reason));
+  proxy.hold();
+  await assert.rejects(writer.apply(put(schema, itemRow(1), 1)), retriable('SINK_UNREACHABLE'));
+  await assert.rejects(writer.apply(put(schema, itemRow(1), 1)), retriable('SINK_UNREACHABLE'));
+  const before = proxy.accepted;
+  assert.ok(before >= 2);
+  proxy.release();
+  const batch: ApplyBatch = {
+    stream: writer.stream,
+    changes: [put(schema, itemRow(1), 1)],
+    marker: { expected: null, next: 'n' },
+  };
+  // What was held back arrives late, perhaps first; then its marker is another one than ours.
+  assert.match((await sink.apply(batch, never)).status, /^(applied|marker-moved)$/);
+  assert.ok(proxy.accepted > before);
+  assert.equal(doubts.length, 1);
+  await proxy.close();
+});
+
+test('an apply that is given up rejects with the reason', async () => {
+  await using server = await startServer('redis');
+  const proxy = await HoldingProxy.start(addressOf(server));
+  await using sink = sinkOn(proxy.address);
+  const stream = { topic: 't', partition: 0 };
+  await sink.readMarker(stream);
+  proxy.hold();
+  const controller = new AbortController();
+  const applying = sink.apply({ stream, changes: [], marker: { expected: null, next: 'n' } }, controller.signal);
+  controller.abort(new Error('revoked'));
+  await assert.rejects(applying, { message: 'revoked' });
+  await proxy.close();
+});
+
+test('an emptied script cache, a full memory: again later', async () => {
+  await using server = await startServer('redis');
+  const schema = items('db');
+  const redis = new Redis(addressOf(server));
+  await using sink = sinkOn(addressOf(server));
+  const stream = { topic: 't', partition: 0 };
+  const batch = (id: number, expected: string | null, next: string): ApplyBatch => ({
+    stream,
+    changes: [put(schema, itemRow(id), id)],
+    marker: { expected, next },
+  });
+  assert.equal((await sink.apply(batch(1, null, 'a'), never)).status, 'applied');
+  await redis.script('FLUSH');
+  await assert.rejects(sink.apply(batch(2, 'a', 'b'), never), retriable('SINK_UNREACHABLE'));
+  assert.equal((await sink.apply(batch(2, 'a', 'b'), never)).status, 'applied');
+  await redis.config('SET', 'maxmemory', '1mb');
+  await assert.rejects(sink.apply(batch(3, 'b', 'c'), never), retriable('SINK_OVERLOADED'));
+  assert.equal(await sink.readMarker(stream), 'b');
+  assert.equal(await redis.exists('items:3'), 0);
+  await redis.config('SET', 'maxmemory', '0');
+  assert.equal((await sink.apply(batch(3, 'b', 'c'), never)).status, 'applied');
+  redis.disconnect();
+});
+
+test('eviction, role and password are found by the check; no error shows the password', async () => {
+  await using server = await startServer('redis');
+  const address = addressOf(server);
+  const admin = new Redis({ ...address });
+  await admin.config('SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru');
+  const codes = async (sink: RedisSink): Promise<string[]> =>
+    (await sink.check())
+      .filter((finding) => finding.level !== 'ok')
+      .map((finding) => `${finding.level} ${finding.code}`);
+  {
+    await using sink = sinkOn(address);
+    const findings = await sink.check();
+    const eviction = findings.find((finding) => finding.code === 'REDIS_EVICTION');
+    assert.equal(eviction?.level, 'error');
+    assert.equal(eviction?.remedy, 'CONFIG SET maxmemory-policy noeviction');
+    await admin.config('SET', 'maxmemory', '0');
+    assert.deepEqual(await codes(sink), ['warning REDIS_EVICTION']);
+    await admin.config('SET', 'maxmemory-policy', 'noeviction');
+    assert.deepEqual(await codes(sink), []);
+  }
+  await using second = await startServer('redis');
+  const replica = new Redis(addressOf(second));
+  await replica.call('REPLICAOF', address.host, String(address.port));
+  {
+    await using sink = sinkOn(addressOf(second));
+    await assert.rejects(sink.readMarker({ topic: 't', partition: 0 }), retriable('REDIS_READ_ONLY'));
+    assert.deepEqual(await codes(sink), ['error REDIS_READ_ONLY']);
+    await using both = sinkOn(addressOf(second), { hosts: [addressOf(second), address] });
+    assert.equal(await both.readMarker({ topic: 't', partition: 0 }), null);
+  }
+  await replica.call('REPLICAOF', 'NO', 'ONE');
+  replica.disconnect();
+  await admin.config('SET', 'requirepass', 'geheim');
+  for (const password of [undefined, 'falsch-und-geheim']) {
+    await using sink = sinkOn(address, password === undefined ? {} : { password });
+    const failure = await sink.readMarker({ topic: 't', partition: 0 }).then(
+      () => assert.fail('it was let in'),
+      (error: unknown) => error,
+    );
+    assert.ok(isMysyncError(failure, 'SINK_DENIED'), String(failure));
+    assert.doesNotMatch(`${failure} ${JSON.stringify(failure)} ${failure.stack}`, /geheim/);
+    assert.deepEqual(await codes(sink), ['error SINK_DENIED']);
+  }
+  await using sink = sinkOn(address, { password: 'geheim' });
+  assert.equal(await sink.readMarker({ topic: 't', partition: 0 }), null);
+  admin.disconnect();
+});
+
+test('a master that becomes a replica under us: retriable, doubt, and on to the new master', async () => {
+  await using one = await startServer('redis');
+  await using two = await startServer('redis');
+  const [first, second] = [addressOf(one), addressOf(two)];
+  const admins = [new Redis(first), new Redis(second)] as const;
+  await admins[1].call('REPLICAOF', first.host, String(first.port));
+  await using sink = sinkOn(first, { hosts: [first, second] });
+  const doubts: string[] = [];
+  sink.onDoubt((reason) => doubts.push(reason));
+  const schema = items('db');
+  const writer = await TrialWriter.start(sink, { topic: 't', partition: 0 });
+  await writer.applied(0, put(schema, itemRow(1), 1));
+  await until('the replica has it', async () => (await admins[1].exists('items:1')) === 1);
+  await admins[1].call('REPLICAOF', 'NO', 'ONE');
+  await admins[0].call('REPLICAOF', second.host, String(second.port));
+  await assert.rejects(writer.apply(put(schema, itemRow(2), 2)), retriable('SINK_UNREACHABLE'));
+  await writer.applied(0, put(schema, itemRow(2), 2));
+  assert.equal(await admins[1].exists('items:2'), 1);
+  assert.equal(doubts.length, 1);
+  for (const admin of admins) admin.disconnect();
+});
