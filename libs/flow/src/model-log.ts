@@ -78,6 +78,8 @@ export interface SavedCheckpoint {
   readonly marks: readonly PartitionMark[];
 }
 
+export const WINDOW_ITEMS = 12;
+
 export const FILE = 'binlog.000001';
 
 export function endAt(offset: number): TransactionEnd {

@@ -10,6 +10,7 @@ import {
   published,
   type SavedCheckpoint,
   type Surroundings,
+  WINDOW_ITEMS,
 } from './model-log.ts';
 import { NaiveWindow, type WindowLike } from './naive-window.ts';
 
@@ -48,7 +49,7 @@ export class Reader {
     this.#epoch = epoch;
     this.#frontier = frontier;
     this.#windows = frontier.map((mark, partition) => {
-      const limits = { maxItems: 12, maxBytes: 100, maxOpen: 4 };
+      const limits = { maxItems: WINDOW_ITEMS, maxBytes: 100, maxOpen: 4 };
       const options = { ...limits, firstSequence: mark.sequence + 1, lastOffset: fences[partition] ?? -1 };
       return world.has('earlyack')
         ? new NaiveWindow<Item>({ ...options, earlyAck: true })

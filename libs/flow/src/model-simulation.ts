@@ -24,6 +24,7 @@ import {
   type SavedCheckpoint,
   type Seen,
   type Surroundings,
+  WINDOW_ITEMS,
 } from './model-log.ts';
 import { Reader } from './model-reader.ts';
 import { SeededRandom } from './random.ts';
@@ -176,7 +177,7 @@ class World implements Surroundings {
       if (record.item === null) records.push({ kind: 'fence', offset, epoch: record.epoch });
       else records.push({ kind: 'message', offset, delivery: record, change: changeOf(record.item) });
     }
-    const result = recoverTail(start, records);
+    const result = recoverTail(start, records, { remember: WINDOW_ITEMS });
     if (!this.#holdsAllBeyond(records, result.frontier.change, partition)) this.tailLacked = true;
     if (this.has('laxtail') || this.has('nobase') || this.has('anygap')) {
       return { ...result, frontier: bentFrontier(start, records, this) };

@@ -24,20 +24,24 @@ export interface TailResult {
  * Runs one partition's tail, from the checkpoint's mark to the fence, through the guard in strict mode and finds the frontier.
  *
  * 1. The frontier is the guard's F at the fence. What was stored beyond an anomaly is published again, under a higher epoch.
- * 2. A generation that begins below F takes F back to its base − 1 (it was rewound), so the changes of all messages between the
- *    checkpoint and F are remembered: memory grows with the tail, which is what was published since the last checkpoint.
+ * 2. A generation that begins below F takes F back to its base − 1 (it was rewound), so the last `remember` messages that count
+ *    are remembered with their changes. A rewind goes back no further than the window of its reader was large.
  * 3. No generation begins below the checkpoint's sequence, since that was acked. One that does is an error, never guessed at.
  */
 export class TailRecovery {
   readonly #start: PartitionMark;
   readonly #guard: SequenceGuard;
-  /** Marks of the sequences after the start's, up to F. */
-  readonly #marks: PartitionMark[] = [];
+  readonly #remember: number;
+  /** Marks of consecutive sequences up to F: the start's and those after it, less the forgotten ones. */
+  #marks: PartitionMark[];
   #highestEpoch: number;
   #anomaly: TailResult['anomaly'] = null;
 
-  constructor(start: PartitionMark) {
+  /** `remember`: messages; at least the largest window that any reader of this log had. Default 500,000. */
+  constructor(start: PartitionMark, options: { readonly remember?: number } = {}) {
     this.#start = start;
+    this.#marks = [start];
+    this.#remember = options.remember ?? 500_000;
     this.#guard = new SequenceGuard(guardStateAt(start), { strict: true });
     this.#highestEpoch = start.epoch;
   }
@@ -49,7 +53,7 @@ export class TailRecovery {
     const verdict = this.#guard.offer(offset, epoch, generation, base, sequence);
     this.#highestEpoch = Math.max(this.#highestEpoch, epoch);
     if (this.#guard.counts.takeovers > takeovers) this.#goBack(offset, delivery);
-    if (verdict === 'accept') this.#marks.push({ epoch, generation, sequence, offset, change: change() });
+    if (verdict === 'accept') this.#note({ epoch, generation, sequence, offset, change: change() });
     if (verdict === 'early' && this.#anomaly === null) this.#anomaly = { offset, rule: this.#guard.lastRule };
     return verdict;
   }
@@ -62,28 +66,47 @@ export class TailRecovery {
 
   result(): TailResult {
     return {
-      frontier: this.#marks.at(-1) ?? this.#start,
+      frontier: this.#frontier(),
       highestEpoch: this.#highestEpoch,
       anomaly: this.#anomaly,
       counts: { ...this.#guard.counts },
     };
   }
 
+  #frontier(): PartitionMark {
+    return this.#marks.at(-1) ?? this.#start;
+  }
+
+  #note(mark: PartitionMark): void {
+    // Half of it goes at a time, so that forgetting costs nothing per message; F and `remember` more always stay.
+    if (this.#marks.length > 2 * this.#remember) this.#marks = this.#marks.slice(-this.#remember);
+    this.#marks.push(mark);
+  }
+
   #goBack(offset: number, delivery: DeliveryNumbers): void {
-    const kept = delivery.base - 1 - this.#start.sequence;
-    if (kept < 0) {
-      throw flowErrors.FLOW_TAIL_INVALID({
-        message: `epoch ${delivery.epoch}, generation ${delivery.generation} begins at sequence ${delivery.base}, but ${this.#start.sequence} was acked before`,
-        where: { offset },
-      });
+    const back = this.#frontier().sequence - (delivery.base - 1);
+    if (back <= 0) return;
+    if (back < this.#marks.length) {
+      this.#marks.length -= back;
+      return;
     }
-    if (kept < this.#marks.length) this.#marks.length = kept;
+    const begins = `epoch ${delivery.epoch}, generation ${delivery.generation} begins at sequence ${delivery.base}`;
+    const acked = `but ${this.#start.sequence} was acked before`;
+    const forgotten = `further back than the ${this.#remember} messages remembered`;
+    throw flowErrors.FLOW_TAIL_INVALID({
+      message: `${begins}, ${delivery.base - 1 < this.#start.sequence ? acked : forgotten}`,
+      where: { offset },
+    });
   }
 }
 
 /** The frontier of one partition: `records` are those after the checkpoint's offset and before the fence, in order. */
-export function recoverTail(start: PartitionMark, records: Iterable<TailRecord>): TailResult {
-  const recovery = new TailRecovery(start);
+export function recoverTail(
+  start: PartitionMark,
+  records: Iterable<TailRecord>,
+  options: { readonly remember?: number } = {},
+): TailResult {
+  const recovery = new TailRecovery(start, options);
   for (const record of records) {
     if (record.kind === 'fence') recovery.skip(record.offset, record.epoch);
     else recovery.offer(record.offset, record.delivery, () => record.change);
