@@ -154,6 +154,10 @@ test('wrong credentials are said to be so, by every call and by check', async ()
   const auth = { username: 'mysync', password: 'sesame-7391' };
   const sink = bench.sink({}, { nodes: [proxy.url], auth });
   await rejectsWith(sink.prepare(table), 'SINK_DENIED', false);
+  assert.equal(proxy.requests[0]?.authorization, `Basic ${Buffer.from('mysync:sesame-7391').toString('base64')}`);
+  const keyed = bench.sink({}, { nodes: [proxy.url], auth: { apiKey: 'a2V5' } });
+  await rejectsWith(keyed.readMarker(bench.stream), 'SINK_DENIED', false);
+  assert.equal(proxy.requests.at(-1)?.authorization, 'ApiKey a2V5');
   await rejectsWith(sink.readMarker(bench.stream), 'SINK_DENIED', false);
   const findings = await sink.check();
   assert.deepEqual(

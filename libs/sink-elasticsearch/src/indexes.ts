@@ -1,4 +1,5 @@
 import { causeText, formatTableRef, isMysyncError, type TableRef } from '@mysync/core';
+import { parseTemplate } from '@mysync/mapping';
 import type { Logger } from '@mysync/telemetry';
 import { elasticsearchErrors } from './errors.ts';
 import { errorBody, responseError } from './failures.ts';
@@ -288,10 +289,9 @@ function checkOwners(plan: IndexPlan, owners: readonly IndexOwner[]): void {
     const sameDatabase = other.database === plan.table.database;
     const sameTable = other.table === plan.table.table;
     if (sameDatabase && sameTable) continue;
+    const parts = parseTemplate(plan.id).map((part) => part.kind);
     const apart =
-      other.id === plan.id &&
-      (sameDatabase || plan.id.includes('{database}')) &&
-      (sameTable || plan.id.includes('{table}'));
+      other.id === plan.id && (sameDatabase || parts.includes('database')) && (sameTable || parts.includes('table'));
     if (apart) continue;
     throw elasticsearchErrors.ES_INDEX_COLLISION({
       message: `tables ${formatTableRef(other)} and ${formatTableRef(plan.table)} both go to index '${plan.index}', where their rows could have the same id`,

@@ -6,6 +6,7 @@ export interface ProxiedRequest {
   readonly method: string;
   readonly path: string;
   readonly body: string;
+  readonly authorization: string;
 }
 
 export interface ProxiedAnswer {
@@ -49,7 +50,8 @@ export class TestProxy {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const { method = 'GET', url: path = '/' } = request;
-    const proxied = { method, path, body: Buffer.concat(chunks).toString('utf8') };
+    const { authorization = '' } = request.headers;
+    const proxied = { method, path, body: Buffer.concat(chunks).toString('utf8'), authorization };
     this.requests.push(proxied);
     const changed = this.onRequest(proxied);
     const answer = typeof changed === 'string' ? await this.#forward(request, proxied, changed) : changed;

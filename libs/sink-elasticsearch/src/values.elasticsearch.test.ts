@@ -277,3 +277,21 @@ test('JSON embedded by rule keeps its digits, and text that is no JSON is refuse
   const bad = await writer.apply(put(table, [7, '{"a":1},"id":9'], 20));
   assert.equal(bad.status, 'refused');
 });
+
+test('compressed requests, answers too; visible at once by rule', async () => {
+  const table = schema([column('id', 'int', 'int', 1), column('a', 'text', 'text'), column('b', 'bigint', 'int')], {
+    table: 'gzip',
+  });
+  const sink = bench.sink({ refresh: true }, { compression: true });
+  const writer = new TestWriter(sink, bench.stream);
+  writer.marker = await sink.readMarker(bench.stream);
+  await sink.prepare(table);
+  const index = `${bench.prefix}-shop-gzip`;
+  await bench.fetch('PUT', `/${index}/_settings`, { 'index.refresh_interval': '-1' });
+  await writer.apply(...[1, 2, 3].map((id) => put(table, [id, 'é'.repeat(5000), 9007199254740993n], id)));
+  await writer.apply(...[1, 2].map((id) => put(table, [id, undefined, 9007199254740995n], 10 + id)));
+  const count = await bench.json('GET', `/${index}/_count?q=b:9007199254740995`);
+  assert.equal(count['count'], 2);
+  const { text } = await bench.fetch('GET', `/${index}/_source/2?_source_includes=b`);
+  assert.equal(text, '{"b":9007199254740995}');
+});
