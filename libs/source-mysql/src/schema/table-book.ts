@@ -80,6 +80,11 @@ export class TableBook {
     return table;
   }
 
+  /** A captured table that is surely there, or was. */
+  knows(ref: TableRef): boolean {
+    return this.tablesOf(ref.database).some((table) => table.table === ref.table);
+  }
+
   /** The captured tables of a database, as far as known: those there at the start and those seen since. */
   tablesOf(database: string): readonly TableRef[] {
     const names = new Set(this.#options.listed.map((ref) => `${ref.database}\0${ref.table}`));

@@ -26,6 +26,12 @@ const HARMLESS_VERBS = new Set(
   ),
 );
 const DML_VERBS = new Set('INSERT REPLACE UPDATE DELETE LOAD WITH CALL SELECT DO VALUES TABLE'.split(' '));
+/** Reserved words of both flavours that a statement on rows is made of: no table has such a name without quotes. */
+const RESERVED = new Set(
+  'INSERT REPLACE UPDATE DELETE LOAD WITH CALL SELECT INTO FROM SET VALUES WHERE AND OR XOR NOT NULL IS IN LIKE BETWEEN EXISTS ON USING AS JOIN INNER LEFT RIGHT CROSS NATURAL STRAIGHT_JOIN ORDER GROUP BY HAVING LIMIT ASC DESC IGNORE LOW_PRIORITY HIGH_PRIORITY DELAYED DUPLICATE KEY UNION ALL DISTINCT CASE WHEN THEN ELSE INTERVAL DATA INFILE TRUE FALSE DEFAULT FOR TABLE RETURNING REGEXP RLIKE DIV MOD COLLATE BINARY CONVERT'.split(
+    ' ',
+  ),
+);
 /** Objects whose definition may hold any text but that hold no rows. */
 const ROWLESS_OBJECTS = new Set(
   'USER ROLE VIEW TRIGGER PROCEDURE FUNCTION EVENT SERVER PACKAGE SEQUENCE TABLESPACE LOGFILE UNDO RESOURCE SPATIAL INSTANCE LIBRARY'.split(
@@ -232,7 +238,13 @@ class Words {
       if (dot?.kind === 'symbol' && dot.text === '.' && behind !== undefined) {
         tables.push({ database: token.text, table: behind.text });
       }
-      tables.push({ database: this.#database, table: token.text });
+      const isReserved = token.kind === 'word' && (RESERVED.has(token.text.toUpperCase()) || /^[\d@]/.test(token.text));
+      const isFunction =
+        token.kind === 'word' &&
+        dot?.kind === 'symbol' &&
+        dot.text === '(' &&
+        this.#tokens[i - 1]?.text.toUpperCase() !== 'INTO';
+      if (!isReserved && !isFunction) tables.push({ database: this.#database, table: token.text });
     }
     return tables;
   }

@@ -219,11 +219,10 @@ export class TransactionAssembler {
     this.#boundary = { file, offset, gtidSet: this.#gtidsKnown ? this.#gtids.toString() : '' };
   }
 
+  /** It comes before any transaction of its file, and tells what happened before that. */
   #learnGtids(text: string): void {
-    if (this.#gtidsKnown) return;
+    if (!this.#gtidsKnown) this.#gtids.addAll(text);
     this.#gtidsKnown = true;
-    // it comes before any transaction of its file
-    this.#gtids.addAll(text);
     if (this.#open === undefined) this.#pass('');
   }
 
@@ -398,7 +397,8 @@ export class TransactionAssembler {
         });
       }
       case 'may-change-rows': {
-        const [ref] = this.#captured(meaning.tables);
+        const named = this.#captured(meaning.tables);
+        const ref = named.find((table) => this.#book.knows(table)) ?? named[0];
         const hides = meaning.known && /^\W*(select|do|call)\b/i.test(statement);
         if (ref === undefined && !hides) return;
         const table = ref === undefined ? 'unknown' : formatTableRef(ref);
@@ -460,8 +460,11 @@ export class TransactionAssembler {
         if (this.#open === undefined) this.#timeMicros = this.#options.clock.now() * 1000;
         this.#moved = true;
         return;
-      case EVENT.FORMAT_DESCRIPTION:
       case EVENT.STOP:
+      case EVENT.BINLOG_CHECKPOINT:
+        if (this.#open === undefined) this.#pass('');
+        return;
+      case EVENT.FORMAT_DESCRIPTION:
       case EVENT.INTVAR:
       case EVENT.RAND:
       case EVENT.USER_VAR:
@@ -470,7 +473,6 @@ export class TransactionAssembler {
       case EVENT.TRANSACTION_CONTEXT:
       case EVENT.VIEW_CHANGE:
       case EVENT.ANNOTATE_ROWS:
-      case EVENT.BINLOG_CHECKPOINT:
       case EVENT.START_ENCRYPTION:
         return;
       case EVENT.PARTIAL_UPDATE_ROWS: {

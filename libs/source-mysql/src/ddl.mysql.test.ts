@@ -1,0 +1,213 @@
+/** Rows are read with the columns of their own moment: cases B1, B3 to B7, B9, B10, B13, B14, B16, A13, A20. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { isMysyncError } from '@mysync/core';
+import type { BinlogSource, SourceItem } from './port.ts';
+import { FLAVORS, failureOf, readItems, readSnapshot, replay, rowsOf, TestDatabase } from './testing.fixture.ts';
+
+for (const flavor of FLAVORS) {
+  describe(`DDL in the backlog on ${flavor}`, { timeout: 120_000 }, () => {
+    let db: TestDatabase;
+    let source: BinlogSource;
+    before(async () => {
+      db = await TestDatabase.create(flavor);
+      source = db.source();
+    });
+    after(async () => {
+      await db.close();
+    });
+
+    async function streamed(...statements: readonly string[]): Promise<SourceItem[]> {
+      const from = await source.currentPosition();
+      await db.run(...statements);
+      return await readItems(source, from);
+    }
+    const images = (items: readonly SourceItem[]): unknown[] => rowsOf(items).map((row) => row.after);
+    const changes = (items: readonly SourceItem[]): string[] =>
+      items.flatMap((item) =>
+        item.kind === 'truncate' || item.kind === 'ddl' ? [`${item.kind} ${item.table.table}`] : [],
+      );
+
+    it('adds and drops columns (B1)', async () => {
+      const items = await streamed(
+        'CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(5))',
+        "INSERT INTO t VALUES (1, 'a')",
+        'ALTER TABLE t ADD COLUMN z INT FIRST',
+        "INSERT INTO t VALUES (7, 2, 'b')",
+        'ALTER TABLE t DROP COLUMN z',
+        "INSERT INTO t VALUES (3, 'c')",
+      );
+      assert.deepEqual(images(items), [
+        { id: 1, a: 'a' },
+        { z: 7, id: 2, a: 'b' },
+        { id: 3, a: 'c' },
+      ]);
+      assert.deepEqual(changes(items), ['ddl t', 'ddl t', 'ddl t']);
+    });
+
+    it('renames and reorders columns, also of the key (B5, B6)', async () => {
+      const items = await streamed(
+        'CREATE TABLE r (id INT PRIMARY KEY, a INT)',
+        'INSERT INTO r VALUES (1, 10)',
+        'ALTER TABLE r CHANGE a b INT, ADD c INT AFTER b, RENAME COLUMN id TO pk',
+        'UPDATE r SET c = 5',
+      );
+      assert.deepEqual(rowsOf(items).at(-1)?.before, { pk: 1, b: 10, c: null });
+      assert.deepEqual(
+        rowsOf(items)
+          .at(-1)
+          ?.schema.columns.map((column) => [column.name, column.keyPosition]),
+        [
+          ['pk', 1],
+          ['b', 0],
+          ['c', 0],
+        ],
+      );
+    });
+
+    it('reads rows of tables that are gone (B3)', async () => {
+      const items = await streamed(
+        'CREATE TABLE d1 (id INT PRIMARY KEY)',
+        'INSERT INTO d1 VALUES (1)',
+        'DROP TABLE d1',
+        'CREATE TABLE d2 (id INT PRIMARY KEY)',
+        'INSERT INTO d2 VALUES (1)',
+        'RENAME TABLE d2 TO d3',
+        'INSERT INTO d3 VALUES (2)',
+      );
+      assert.deepEqual(
+        rowsOf(items).map((row) => row.table),
+        ['d1', 'd2', 'd3'],
+      );
+      assert.deepEqual(changes(items), ['ddl d1', 'truncate d1', 'ddl d2', 'truncate d2', 'ddl d2', 'ddl d3']);
+    });
+
+    it('is not misled by CREATE TABLE IF NOT EXISTS (B4)', async () => {
+      const items = await streamed(
+        'CREATE TABLE e (id INT PRIMARY KEY, a INT, b INT)',
+        'CREATE TABLE IF NOT EXISTS e (id INT PRIMARY KEY)',
+        'INSERT INTO e VALUES (1, 2, 3)',
+      );
+      assert.deepEqual(images(items), [{ id: 1, a: 2, b: 3 }]);
+    });
+
+    it('sees TRUNCATE and DROP through comments and odd names (B7, B14, B16)', async () => {
+      const items = await streamed(
+        'CREATE TABLE `we-ird.na``me` (id INT PRIMARY KEY, `q"x` INT, `a.b` INT)',
+        'INSERT INTO `we-ird.na``me` VALUES (1, 2, 3)',
+        'TRUNCATE /* DROP TABLE x */ `we-ird.na``me`',
+        'CREATE TABLE `表` (id INT PRIMARY KEY)',
+        'INSERT INTO `表` VALUES (1)',
+        `/* note */ ALTER/**/TABLE \`表\` /*!50000 ADD */ COLUMN x INT -- note
+         COMMENT 'it''s -- not a comment; DROP TABLE t'`,
+        'DROP TABLE IF EXISTS `表`, `we-ird.na``me`, not_there',
+      );
+      assert.deepEqual(images(items), [{ id: 1, 'q"x': 2, 'a.b': 3 }, { id: 1 }]);
+      const seen = changes(items);
+      assert.deepEqual(seen.slice(0, 4), ['ddl we-ird.na`me', 'truncate we-ird.na`me', 'ddl 表', 'ddl 表']);
+      assert.deepEqual(new Set(seen.slice(4)), new Set(['truncate 表', 'truncate we-ird.na`me', 'truncate not_there']));
+      assert.equal(replay(items).size, 0);
+    });
+
+    it('empties the tables of a dropped database', async () => {
+      await db.run(`CREATE DATABASE ${db.name}_x`, `CREATE TABLE ${db.name}_x.q (id INT PRIMARY KEY)`);
+      const both = db.source({ captures: (ref) => ref.database.startsWith(db.name) });
+      const from = await both.currentPosition();
+      await db.run(`INSERT INTO ${db.name}_x.q VALUES (1)`, `DROP DATABASE ${db.name}_x`);
+      assert.deepEqual(changes(await readItems(both, from)), ['truncate q']);
+    });
+
+    it('stops where rows go with their partition', async () => {
+      for (const ddl of ['TRUNCATE PARTITION p0', 'DROP PARTITION p0', 'EXCHANGE PARTITION p0 WITH TABLE ex']) {
+        await db.run(
+          'CREATE TABLE ex (id INT PRIMARY KEY)',
+          'CREATE TABLE p (id INT PRIMARY KEY) PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN MAXVALUE)',
+          'INSERT INTO p VALUES (1), (20)',
+        );
+        const from = await source.currentPosition();
+        await db.run(`ALTER TABLE p ${ddl}`);
+        const error = await failureOf(readItems(source, from));
+        assert.ok(isMysyncError(error, 'SOURCE_PARTITION_DDL'), String(error));
+        await db.run('DROP TABLE p', 'DROP TABLE ex');
+      }
+    });
+
+    it('does not empty a table that a ghost table replaces (B10)', async () => {
+      const only = db.source({ captures: (ref) => ref.database === db.name && ref.table === 'gh' });
+      const from = await only.currentPosition();
+      await db.run(
+        'CREATE TABLE gh (id INT PRIMARY KEY)',
+        'INSERT INTO gh VALUES (1)',
+        'CREATE TABLE _gh_gho (id INT PRIMARY KEY, x INT)',
+        'INSERT INTO _gh_gho (id) SELECT id FROM gh',
+        'RENAME TABLE gh TO _gh_del, _gh_gho TO gh',
+        'INSERT INTO gh VALUES (2, 5)',
+      );
+      const items = await readItems(only, from);
+      assert.deepEqual(images(items), [{ id: 1 }, { id: 2, x: 5 }]);
+      assert.deepEqual(
+        changes(items).filter((change) => change.startsWith('truncate')),
+        [],
+      );
+    });
+
+    it('ignores definitions that hold any text', async () => {
+      const items = await streamed(
+        'CREATE TABLE v (id INT PRIMARY KEY)',
+        `CREATE DEFINER = CURRENT_USER VIEW vw AS SELECT * FROM v`,
+        'CREATE PROCEDURE pr() BEGIN UPDATE v SET id = 5; DROP TABLE v; END',
+        'CREATE FUNCTION fn() RETURNS INT DETERMINISTIC RETURN 1',
+        'CREATE INDEX ix ON v (id)',
+        'ANALYZE TABLE v',
+        'DROP VIEW vw',
+        'DROP PROCEDURE pr',
+      );
+      assert.deepEqual(changes(items), ['ddl v', 'ddl v']);
+    });
+
+    it('reads ENUM members and charsets of their own moment (A13, A20)', async () => {
+      const items = await streamed(
+        "CREATE TABLE en (id INT PRIMARY KEY, e ENUM('a','b'), s VARCHAR(10) CHARACTER SET gbk)",
+        "INSERT INTO en VALUES (1, 'b', '测试')",
+        "ALTER TABLE en MODIFY e ENUM('x','a','b')",
+        'ALTER TABLE en CONVERT TO CHARACTER SET utf8mb4',
+        "INSERT INTO en VALUES (2, 'a', '😀')",
+      );
+      assert.deepEqual(images(items), [
+        { id: 1, e: 'b', s: '测试' },
+        { id: 2, e: 'a', s: '😀' },
+      ]);
+    });
+
+    it('reads generated, invisible and hidden columns (B13)', async () => {
+      const from = await source.currentPosition();
+      await db.run(
+        `CREATE TABLE ge (id INT PRIMARY KEY, a INT, v INT AS (a * 2) VIRTUAL, s INT AS (a * 3) STORED, inv INT ${flavor === 'mysql' ? 'DEFAULT 9 INVISIBLE' : 'INVISIBLE DEFAULT 9'}${flavor === 'mysql' ? ', KEY fk ((a + 1))' : ''})`,
+        'INSERT INTO ge (id, a) VALUES (1, 5)',
+        'UPDATE ge SET a = 6',
+      );
+      if (flavor === 'mysql')
+        await db.run(
+          'SET SESSION sql_generate_invisible_primary_key = ON',
+          'CREATE TABLE gi (a INT)',
+          'INSERT INTO gi VALUES (3)',
+        );
+      const stream = replay(await readItems(source, from));
+      const snapshot = replay((await readSnapshot(source)).items);
+      for (const table of flavor === 'mysql' ? ['ge', 'gi'] : ['ge']) {
+        const rows = [stream, snapshot].map((state) =>
+          [...state.values()].filter((row) => row.table === table).map((row) => [row.key, row.after, row.schema]),
+        );
+        assert.deepEqual(rows[0], rows[1]);
+        assert.equal(rows[0]?.length, 1);
+      }
+      assert.deepEqual([...stream.values()].find((row) => row.table === 'ge')?.after, {
+        id: 1,
+        a: 6,
+        v: 12,
+        s: 18,
+        inv: 9,
+      });
+    });
+  });
+}

@@ -1,0 +1,283 @@
+/** Whole transactions, and nothing else: cases D2 to D4, D6, D5 (refused), B9, C8, F9, and what the log holds beside rows. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { isMysyncError, type SourcePosition } from '@mysync/core';
+import type { BinlogSource, SourceItem } from './port.ts';
+import { FLAVORS, failureOf, readItems, replay, rowsOf, TestDatabase } from './testing.fixture.ts';
+
+for (const flavor of FLAVORS) {
+  describe(`transactions on ${flavor}`, { timeout: 120_000 }, () => {
+    let db: TestDatabase;
+    let source: BinlogSource;
+    let from: SourcePosition;
+
+    before(async () => {
+      db = await TestDatabase.create(flavor);
+      source = db.source();
+    });
+    after(async () => {
+      await db.close();
+    });
+
+    /** What the statements put into the stream. */
+    async function streamed(...statements: readonly string[]): Promise<SourceItem[]> {
+      from = await source.currentPosition();
+      await db.run(...statements);
+      return await readItems(source, from);
+    }
+    const kinds = (items: readonly SourceItem[]): string =>
+      items
+        .filter((item) => item.kind !== 'keepalive')
+        .map((item) => (item.kind === 'row' ? `row${item.ordinal}` : item.kind))
+        .join(' ');
+    async function stops(code: string, ...statements: readonly string[]): Promise<string> {
+      from = await source.currentPosition();
+      await db.run(...statements);
+      const error = await failureOf(readItems(source, from));
+      assert.ok(isMysyncError(error, code), String(error));
+      return error.toString();
+    }
+
+    it('hands over each transaction whole, its last row marked', async () => {
+      const items = await streamed(
+        'CREATE TABLE a (id INT PRIMARY KEY, v INT)',
+        'INSERT INTO a VALUES (1, 1), (2, 2)',
+        'BEGIN',
+        'UPDATE a SET v = 3 WHERE id = 1',
+        'DELETE FROM a WHERE id = 2',
+        'COMMIT',
+      );
+      assert.equal(kinds(items), 'begin ddl commit begin row1 row2 commit begin row1 row2 commit');
+      assert.deepEqual(
+        rowsOf(items).map((row) => [row.operation, row.before?.['v'] ?? null, row.after?.['v'] ?? null, row.last]),
+        [
+          ['insert', null, 1, false],
+          ['insert', null, 2, true],
+          ['update', 1, 3, false],
+          ['delete', 2, null, true],
+        ],
+      );
+      const commits = items.flatMap((item) => (item.kind === 'commit' ? [item] : []));
+      assert.deepEqual(
+        commits.map((commit) => commit.ordinals),
+        [1, 2, 2],
+      );
+    });
+
+    it('names transactions alike on every reading, and resumes at each commit', async () => {
+      const all = await streamed(
+        'CREATE TABLE r (id INT PRIMARY KEY)',
+        'INSERT INTO r VALUES (1)',
+        'INSERT INTO r VALUES (2)',
+        'DELETE FROM r',
+      );
+      // others write on the same server, so keepalives come as they may
+      const items = all.filter((item) => item.kind !== 'keepalive');
+      const again = await readItems(source, from);
+      assert.deepEqual(
+        again.filter((item) => item.kind !== 'keepalive'),
+        items,
+      );
+      for (const [i, item] of items.entries()) {
+        if (item.kind !== 'commit') continue;
+        const rest = await readItems(source, item.position);
+        assert.deepEqual(
+          rest.filter((other) => other.kind !== 'keepalive'),
+          items.slice(i + 1),
+        );
+      }
+    });
+
+    it('knows the GTID set at each commit, also when it starts at a file without one', async () => {
+      const items = await streamed('CREATE TABLE g (id INT PRIMARY KEY)', 'INSERT INTO g VALUES (1)');
+      await db.run('FLUSH BINARY LOGS');
+      const { file } = await source.currentPosition();
+      await db.run('INSERT INTO g VALUES (2)');
+      const anew = await readItems(source, { file, offset: 4, gtidSet: '' });
+      let gtid = '';
+      let commits = 0;
+      for (const item of [...items, ...anew]) {
+        if (item.kind === 'begin') gtid = item.id.gtid;
+        if (item.kind !== 'commit') continue;
+        commits += 1;
+        const { gtidSet, file, offset } = item.position;
+        if (flavor === 'mariadb') {
+          assert.deepEqual(await db.select(`SELECT BINLOG_GTID_POS('${file}', ${offset})`), [[gtidSet]]);
+        } else {
+          const inside = `GTID_SUBSET('${gtid}', '${gtidSet}') AND GTID_SUBSET('${gtidSet}', @@GLOBAL.gtid_executed)`;
+          const whole = `GTID_SUBTRACT(@@GLOBAL.gtid_executed, '${gtidSet}') NOT LIKE '%:1-%'`;
+          assert.deepEqual(await db.select(`SELECT ${inside}, ${whole}`), [['1', '1']]);
+        }
+      }
+      assert.equal(commits, 3);
+    });
+
+    it('hands over nothing of a rolled back transaction', async () => {
+      const items = await streamed(
+        'CREATE TABLE rb (id INT PRIMARY KEY)',
+        'BEGIN',
+        'INSERT INTO rb VALUES (1)',
+        'ROLLBACK',
+      );
+      assert.equal(kinds(items), 'begin ddl commit');
+    });
+
+    it('reads statements that change several tables, by join and by trigger (D3)', async () => {
+      const items = await streamed(
+        'CREATE TABLE j1 (id INT PRIMARY KEY, v INT)',
+        'CREATE TABLE j2 (id INT PRIMARY KEY, v INT)',
+        'CREATE TABLE log (id INT AUTO_INCREMENT PRIMARY KEY, what INT)',
+        'CREATE TRIGGER tr AFTER UPDATE ON j1 FOR EACH ROW INSERT INTO log (what) VALUES (NEW.v)',
+        'INSERT INTO j1 VALUES (1, 1), (2, 2)',
+        'INSERT INTO j2 VALUES (1, 1), (2, 2)',
+        'UPDATE j1 JOIN j2 USING (id) SET j1.v = 10 + j1.id, j2.v = 20 + j2.id',
+      );
+      const state = [...replay(items).values()]
+        .map((row) => `${row.table}:${Object.values(row.after ?? {}).join('=')}`)
+        .sort();
+      assert.deepEqual(state, ['j1:1=11', 'j1:2=12', 'j2:1=21', 'j2:2=22', 'log:1=11', 'log:2=12']);
+    });
+
+    it('delivers the rows of CREATE TABLE … SELECT (B9)', async () => {
+      const items = await streamed(
+        'CREATE TABLE s1 (id INT PRIMARY KEY, v INT)',
+        'INSERT INTO s1 VALUES (1, 1), (2, 2)',
+        'CREATE TABLE s2 SELECT * FROM s1',
+        'CREATE TABLE s3 LIKE s1',
+        'INSERT INTO s3 SELECT * FROM s1',
+      );
+      const rows = rowsOf(items);
+      assert.equal(rows.filter((row) => row.table === 's2').length, 2);
+      assert.equal(rows.find((row) => row.table === 's2')?.schema.keyRule, 'row-hash');
+      assert.equal(rows.find((row) => row.table === 's3')?.schema.keyRule, 'primary');
+    });
+
+    it('skips what nobody captures, and moves on', async () => {
+      const other = db.source({ captures: (ref) => ref.table === 'mine' });
+      from = await other.currentPosition();
+      await db.run(
+        'CREATE TABLE other (id INT PRIMARY KEY)',
+        'INSERT INTO other VALUES (1)',
+        'CREATE TEMPORARY TABLE tmp (id INT)',
+        'DROP TEMPORARY TABLE tmp',
+        'FLUSH BINARY LOGS',
+        'INSERT INTO other VALUES (2)',
+      );
+      const items = await readItems(other, from);
+      assert.equal(kinds(items), '');
+      assert.equal(items.at(-1)?.kind, 'keepalive');
+    });
+
+    it('stops at a row image that is not whole (C8)', async () => {
+      for (const image of ['MINIMAL', 'NOBLOB']) {
+        await db.run(
+          `CREATE OR REPLACE TABLE img (id INT PRIMARY KEY, a INT, t TEXT)`.replace(
+            'OR REPLACE ',
+            flavor === 'mysql' ? '' : 'OR REPLACE ',
+          ),
+          "INSERT INTO img VALUES (1, 1, 'keep')",
+        );
+        await db.run(`SET SESSION binlog_row_image = ${image}`);
+        const text = await stops('SOURCE_ROW_IMAGE_PARTIAL', 'UPDATE img SET a = 2');
+        assert.match(text, /img/);
+        assert.match(text, /SET GLOBAL binlog_row_image = 'FULL'/);
+        await db.run("SET SESSION binlog_row_image = 'FULL'", 'DROP TABLE img');
+      }
+    });
+
+    it('stops at a statement that is logged as text (D6)', async () => {
+      await db.run(
+        'CREATE TABLE st (id INT PRIMARY KEY, a INT)',
+        'INSERT INTO st VALUES (1, 1)',
+        'SET SESSION binlog_format = STATEMENT',
+      );
+      try {
+        const text = await stops('SOURCE_STATEMENT_LOGGED', 'UPDATE st SET a = a + 1');
+        assert.match(text, new RegExp(`${db.name}\\.st`));
+        assert.match(text, /binlog\.\d+:\d+/);
+        assert.match(text, /binlog_format = 'ROW'/);
+        // a table that nobody captures is nobody's business
+        const none = db.source({ captures: (ref) => ref.table === 'nothing' });
+        from = await none.currentPosition();
+        await db.run('UPDATE st SET a = a + 1');
+        assert.equal(kinds(await readItems(none, from)), '');
+      } finally {
+        await db.run('SET SESSION binlog_format = ROW');
+      }
+    });
+
+    it('stops at an XA transaction with captured rows', async () => {
+      await db.run('CREATE TABLE xa (id INT PRIMARY KEY)');
+      const text = await stops(
+        'SOURCE_XA_UNSUPPORTED',
+        "XA START 'x1'",
+        'INSERT INTO xa VALUES (1)',
+        "XA END 'x1'",
+        "XA PREPARE 'x1'",
+        "XA COMMIT 'x1'",
+      );
+      assert.match(text, /binlog\.\d+:\d+/);
+      // of a table that nobody captures it passes
+      const other = db.source({ captures: (ref) => ref.table === 'after' });
+      const items = await (async () => {
+        const start = from;
+        await db.run('CREATE TABLE after (id INT PRIMARY KEY)', 'INSERT INTO after VALUES (1)');
+        return await readItems(other, start);
+      })();
+      assert.equal(kinds(items), 'begin ddl commit begin row1 commit');
+    });
+
+    it('reads XA COMMIT ONE PHASE as a commit', async () => {
+      const items = await streamed(
+        'CREATE TABLE xo (id INT PRIMARY KEY)',
+        "XA START 'x2'",
+        'INSERT INTO xo VALUES (1)',
+        "XA END 'x2'",
+        "XA COMMIT 'x2' ONE PHASE",
+      );
+      assert.equal(kinds(items), 'begin ddl commit begin row1 commit');
+    });
+
+    if (flavor === 'mariadb') {
+      it('ignores sequences and refuses system-versioned tables', async () => {
+        const items = await streamed(
+          'CREATE SEQUENCE sq',
+          'SELECT NEXT VALUE FOR sq',
+          'CREATE TABLE after_sq (id INT PRIMARY KEY)',
+        );
+        assert.equal(rowsOf(items).length, 0);
+        await stops(
+          'SOURCE_TABLE_VERSIONED',
+          'CREATE TABLE sv (id INT PRIMARY KEY, v INT) WITH SYSTEM VERSIONING',
+          'INSERT INTO sv VALUES (1, 1)',
+        );
+        await db.run('DROP TABLE sv');
+      });
+
+      it('stops where a foreign key may have changed a captured table, or warns', async () => {
+        await db.run(
+          'CREATE TABLE p (id INT PRIMARY KEY)',
+          'CREATE TABLE c (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE)',
+          'INSERT INTO p VALUES (1), (2)',
+          'INSERT INTO c VALUES (1, 1)',
+        );
+        const text = await stops('SOURCE_CASCADE_SUSPECTED', 'DELETE FROM p WHERE id = 1');
+        assert.match(text, new RegExp(`${db.name}\\.c`));
+        const lenient = db.source({ onCascade: 'warn' });
+        assert.equal(kinds(await readItems(lenient, from)), 'begin row1 commit');
+        await db.run('DROP TABLE c', 'DROP TABLE p');
+      });
+
+      it('does not suspect a trigger that did not fire', async () => {
+        const items = await streamed(
+          'CREATE TABLE tp (id INT PRIMARY KEY, v INT)',
+          'CREATE TABLE audit (id INT PRIMARY KEY)',
+          'CREATE TRIGGER ta AFTER UPDATE ON tp FOR EACH ROW IF NEW.v > 100 THEN INSERT INTO audit VALUES (NEW.id); END IF',
+          'INSERT INTO tp VALUES (1, 1)',
+          'UPDATE tp SET v = 2',
+        );
+        assert.equal(rowsOf(items).length, 2);
+      });
+    }
+  });
+}
