@@ -10,6 +10,7 @@
  */
 import net from 'node:net';
 import tls from 'node:tls';
+import { systemClock } from '@mysync/core';
 import type { ISocketFactory } from 'kafkajs';
 import Broker from 'kafkajs/src/broker/index.js';
 import loggers from 'kafkajs/src/loggers/index.js';
@@ -70,7 +71,7 @@ export class BrokerLink {
   ): Promise<BrokerLink> {
     const link = new BrokerLink(nodeId, address, options, requestTimeoutMs);
     try {
-      await link.#broker.connect();
+      await link.#connect(options.connectionTimeoutMs * 2 + requestTimeoutMs);
       link.#checkVersions();
     } catch (error) {
       const failure = fromKafkajs(error, link.address);
@@ -78,6 +79,23 @@ export class BrokerLink {
       throw failure;
     }
     return link;
+  }
+
+  /** With a limit around it all: a socket that ends during its TLS handshake leaves kafkajs waiting for ever. */
+  async #connect(limitMs: number): Promise<void> {
+    const timer = new AbortController();
+    const connecting = this.#broker.connect();
+    try {
+      await Promise.race([
+        connecting,
+        systemClock.sleep(limitMs, timer.signal).then(() => {
+          throw new BrokerError(NO_ANSWER, `connecting to ${this.address} took more than ${limitMs} ms`);
+        }),
+      ]);
+    } finally {
+      timer.abort();
+      connecting.catch(() => {}); // reported above, or given up
+    }
   }
 
   get alive(): boolean {
@@ -113,6 +131,10 @@ export class BrokerLink {
   close(reason: Error = new BrokerError(NO_ANSWER, `the connection to ${this.address} was closed`)): void {
     if (this.#closed !== null) return;
     this.#closed = reason;
+    this.#destroy(reason);
+  }
+
+  #destroy(reason: Error): void {
     const connection = this.#connection;
     connection.requestQueue.rejectAll(reason);
     connection.requestQueue.destroy();
@@ -151,7 +173,10 @@ export class BrokerLink {
         reject: (error) => {
           const failure = fromKafkajs(error, this.address);
           reject(failure);
-          this.close(failure);
+          if (this.#closed !== null) return;
+          this.#closed = failure;
+          // Not at once: kafkajs may be in the middle of rejecting all that is in its queue.
+          queueMicrotask(() => this.#destroy(failure));
         },
       },
       expectResponse: true,

@@ -19,6 +19,7 @@ import { RETRY_MAX_MS, RETRY_MIN_MS } from './patience.ts';
 import { CODE, codeName, isDenied } from './protocol/codes.ts';
 import { FETCH, type FetchedPartition, fetchAnswer, fetchRequest } from './protocol/fetch.ts';
 import { BatchReader, wholeBatches } from './protocol/record-batch-decode.ts';
+import { Reporter } from './reporter.ts';
 import { rangeOf } from './topic-admin.ts';
 import { Watchdog } from './watchdog.ts';
 
@@ -101,6 +102,7 @@ export class Fetcher {
   readonly #busy = new Map<number, boolean[]>();
   readonly #backoff = new Backoff({ minMs: RETRY_MIN_MS, maxMs: RETRY_MAX_MS });
   readonly #watchdog: Watchdog;
+  readonly #reporter: Reporter;
   readonly #stop = new AbortController();
   #topicId: string | null;
   #refreshing = false;
@@ -111,12 +113,13 @@ export class Fetcher {
     this.#options = options;
     this.#cluster = options.cluster;
     this.#topicId = options.topicId;
+    this.#reporter = new Reporter(options.cluster.options.observer, { topic: options.topic });
     this.#watchdog = new Watchdog({
       stallMs: options.cluster.options.stallMs,
       waiting: () => [...this.#cursors].some((cursor) => cursor.inFlight || this.#hungry(cursor)),
       replace: () => {
         this.#cluster.options.observer.clientReplaced?.({ client: options.client });
-        this.#log('nothing could be fetched for too long: making the connections anew');
+        this.#reporter.warn('nothing could be fetched for too long: making the connections anew');
         this.#cluster.reset();
       },
     });
@@ -218,7 +221,9 @@ export class Fetcher {
       if (fetched !== undefined && !this.#take(cursor, fetched)) well = false;
     }
     this.#watchdog.moved();
-    if (well) this.#backoff.reset();
+    if (!well) return;
+    this.#backoff.reset();
+    this.#reporter.well();
   }
 
   #take(cursor: Cursor, fetched: FetchedPartition): boolean {
@@ -280,7 +285,7 @@ export class Fetcher {
       cursor.inFlight = false;
       if (this.#leaders.get(cursor.partition) === leader) this.#leaders.delete(cursor.partition);
     }
-    if (!this.#stop.signal.aborted) this.#log(`fetching from node ${leader}: ${causeText(error)}`);
+    if (!this.#stop.signal.aborted) this.#reporter.trouble(`fetching from node ${leader}: ${causeText(error)}`);
     this.#refresh();
   }
 
@@ -301,7 +306,7 @@ export class Fetcher {
         } else if (isMysyncError(error, 'KAFKA_TOPIC_REPLACED') || isMysyncError(error, 'TRANSPORT_CLOSED')) {
           for (const cursor of this.#cursors) cursor.fail(error);
         } else {
-          this.#log(`looking for the leaders: ${causeText(error)}`);
+          this.#reporter.trouble(`looking for the leaders: ${causeText(error)}`);
           this.#kick();
         }
       },
@@ -331,10 +336,5 @@ export class Fetcher {
     for (const { partition, leader } of topic.partitions) {
       if (leader >= 0) this.#leaders.set(partition, leader);
     }
-  }
-
-  #log(message: string): void {
-    const { observer } = this.#cluster.options;
-    observer.log?.({ level: 'warn', message, fields: { topic: this.#options.topic } });
   }
 }

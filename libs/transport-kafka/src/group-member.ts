@@ -17,6 +17,7 @@ import { kafkaErrors } from './errors.ts';
 import { RETRY_MAX_MS, RETRY_MIN_MS } from './patience.ts';
 import { CODE } from './protocol/codes.ts';
 import { decodeAssignment, decodeSubscription, encodeAssignment, encodeSubscription } from './protocol/subscription.ts';
+import { Reporter } from './reporter.ts';
 
 const PROTOCOL_TYPE = 'consumer';
 const PROTOCOL = 'mysync-cooperative';
@@ -44,6 +45,7 @@ export class GroupMember {
   readonly #options: GroupMemberOptions;
   readonly #cluster: Cluster;
   readonly #backoff = new Backoff({ minMs: RETRY_MIN_MS, maxMs: RETRY_MAX_MS });
+  readonly #reporter: Reporter;
   readonly #sessionTimeoutMs: number;
   readonly #heartbeatMs: number;
   #memberId = '';
@@ -59,6 +61,7 @@ export class GroupMember {
   constructor(options: GroupMemberOptions) {
     this.#options = options;
     this.#cluster = options.cluster;
+    this.#reporter = new Reporter(options.cluster.options.observer, { group: options.group });
     this.#sessionTimeoutMs = options.cluster.options.sessionTimeoutMs;
     this.#heartbeatMs = Math.min(MAX_HEARTBEAT_MS, this.#sessionTimeoutMs / 3);
   }
@@ -99,6 +102,7 @@ export class GroupMember {
         try {
           await this.#join();
           this.#backoff.reset();
+          this.#reporter.well();
           await this.#stay(signal);
         } catch (error) {
           if (signal.aborted) return;
@@ -119,7 +123,7 @@ export class GroupMember {
       const link = await this.#cluster.link(await this.coordinator(), 'leave', this.#heartbeatMs * 3);
       await link.call((broker) => broker.leaveGroup({ groupId: this.#options.group, memberId: membership.memberId }));
     } catch (error) {
-      this.#log(`leaving the group: ${causeText(error)}`);
+      this.#reporter.trouble(`leaving the group: ${causeText(error)}`);
     }
   }
 
@@ -224,7 +228,7 @@ export class GroupMember {
     }
     // Denied rights count only at first: a broker that just started may not have read its users yet.
     if (isFinal(error) && this.#heardAt === 0) throw error;
-    this.#log(causeText(error));
+    this.#reporter.trouble(causeText(error));
     await systemClock.sleep(this.#backoff.next(), signal).catch(() => {});
   }
 
@@ -238,10 +242,5 @@ export class GroupMember {
   #link() {
     const timeoutMs = Math.min(this.#cluster.options.requestTimeoutMs, this.#sessionTimeoutMs / 2);
     return this.coordinator().then((node) => this.#cluster.link(node, 'group', timeoutMs));
-  }
-
-  #log(message: string): void {
-    const { observer } = this.#cluster.options;
-    observer.log?.({ level: 'warn', message, fields: { group: this.#options.group } });
   }
 }

@@ -32,6 +32,7 @@ import type { ProducerNumbers } from './protocol/init-producer-id.ts';
 import type { TopicMetadata } from './protocol/metadata.ts';
 import { type ProduceAnswer, produceAnswer } from './protocol/produce-answer.ts';
 import { PRODUCE, ProduceEncoder } from './protocol/record-batch-encode.ts';
+import { Reporter } from './reporter.ts';
 import { Watchdog } from './watchdog.ts';
 
 /** Connections to one leader. With acks from all replicas a broker works at one request of a connection at a time. */
@@ -73,6 +74,7 @@ export class KafkaPublisher implements Publisher {
   readonly #pool = new BufferPool(MAX_FREE_BYTES);
   readonly #backoff = new Backoff({ minMs: RETRY_MIN_MS, maxMs: RETRY_MAX_MS });
   readonly #watchdog: Watchdog;
+  readonly #reporter: Reporter;
   readonly #stop = new AbortController();
   #numbers: ProducerNumbers;
   #maxMessageBytes: number;
@@ -110,6 +112,7 @@ export class KafkaPublisher implements Publisher {
       timeoutMs: Math.ceil(requestTimeoutMs * 0.8),
       compression,
     });
+    this.#reporter = new Reporter(cluster.options.observer, { topic: options.topic, producer: options.producer });
     this.#watchdog = new Watchdog({
       stallMs,
       waiting: () => this.#openBatches > 0 && this.#failure === null,
@@ -226,7 +229,7 @@ export class KafkaPublisher implements Publisher {
     try {
       answer = produceAnswer(payload);
     } catch (error) {
-      this.#log('warn', `an answer that cannot be read: ${causeText(error)}`, lane);
+      this.#reporter.trouble(`an answer that cannot be read: ${causeText(error)}`, { partition: lane.partition });
       if (attempt === lane.queue.attempt) this.#restart(lane);
       return;
     }
@@ -265,7 +268,9 @@ export class KafkaPublisher implements Publisher {
           this.#refuse(lane, batch, denied(`this user may not write to '${topic}'`, { topic }));
           return;
         }
-        this.#log('warn', `the broker answers ${codeName(answer.error)}: sending again`, lane);
+        this.#reporter.trouble(`the broker answers ${codeName(answer.error)}: sending again`, {
+          partition: lane.partition,
+        });
         this.#restart(lane);
     }
   }
@@ -284,6 +289,7 @@ export class KafkaPublisher implements Publisher {
     }
     this.#watchdog.moved();
     this.#backoff.reset();
+    this.#reporter.well();
     if (outcome.foreign > 0) this.#reportForeign(lane, outcome.foreign, baseOffset);
     for (const settled of outcome.batches) {
       this.#openBatches--;
@@ -329,7 +335,7 @@ export class KafkaPublisher implements Publisher {
       } catch (error) {
         // Refused logins pass too: right after its start a broker may not have read its users yet.
         if (isMysyncError(error, 'KAFKA_TOPIC_REPLACED')) throw error;
-        this.#log('warn', `looking for the leaders: ${causeText(error)}`);
+        this.#reporter.trouble(`looking for the leaders: ${causeText(error)}`);
       }
     }
   }
@@ -485,18 +491,15 @@ export class KafkaPublisher implements Publisher {
   #reportForeign(lane: Lane, count: number, offset: number): void {
     const { topic } = this.#options;
     this.#cluster.options.observer.foreignRecords?.({ topic, partition: lane.partition, count, offset });
-    this.#log('warn', `${count} records of another writer lie before offset ${offset}`, lane);
+    this.#reporter.warn(`${count} records of another writer lie before offset ${offset}`, {
+      partition: lane.partition,
+    });
   }
 
   #replace(): void {
     this.#cluster.options.observer.clientReplaced?.({ client: 'publisher' });
-    this.#log('warn', 'nothing was stored for too long: making the connections anew');
+    this.#reporter.warn('nothing was stored for too long: making the connections anew');
     this.#cluster.reset();
     for (const lane of this.#lanes) this.#restart(lane);
-  }
-
-  #log(level: 'warn', message: string, lane?: Lane): void {
-    const fields = { topic: this.#options.topic, ...(lane === undefined ? {} : { partition: lane.partition }) };
-    this.#cluster.options.observer.log?.({ level, message, fields });
   }
 }
