@@ -64,7 +64,7 @@ async function fitSink(
   );
   const taken = tables.filter((schema) => ruleOf(schema) !== undefined);
   // The Redis sink compiles a mapping without talking to the server; the other one makes an index, so only the parts are compiled.
-  const sink = options.kind === 'redis' ? openSink(config, name, source, silentLogger) : null;
+  const sink = options.kind === 'redis' ? await openSink(config, name, source, silentLogger) : null;
   try {
     for (const schema of taken) {
       const rule = ruleOf(schema);

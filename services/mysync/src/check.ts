@@ -118,7 +118,7 @@ async function checkSink(config: Config, name: string): Promise<readonly PartFin
   const [source] = sourcesOf(config, required(config.sinks, name));
   if (source === undefined) return [];
   try {
-    const sink = openSink(config, name, source, silentLogger);
+    const sink = await openSink(config, name, source, silentLogger);
     try {
       return (await sink.check()).map((finding) => ({ part, ...finding }));
     } finally {
@@ -131,7 +131,12 @@ async function checkSink(config: Config, name: string): Promise<readonly PartFin
 
 /** One line each, what mends it below. */
 export function findingsText(findings: readonly PartFinding[]): string {
-  const rows = findings.map(({ level, part, code, message }) => [level, part, level === 'ok' ? '' : code, message]);
+  const rows = findings.map(({ level, part, code, message }) => [
+    level,
+    part,
+    level === 'ok' ? '' : code,
+    message.startsWith(`${code}: `) ? message.slice(code.length + 2) : message,
+  ]);
   const lines = table(rows).split('\n').slice(0, -1);
   const text = findings.map(({ level, remedy }, index) =>
     level === 'ok' || remedy === '' ? lines[index] : `${lines[index]}\n         what to do: ${remedy}`,

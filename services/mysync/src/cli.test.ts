@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { runMysync } from '@mysync/harness';
+import { MysyncProcess, runMysync } from '@mysync/harness';
 
 const folder = mkdtempSync(join(tmpdir(), 'mysync-cli-'));
 after(() => rmSync(folder, { recursive: true }));
@@ -179,6 +179,13 @@ test('tail and status before the first start', async () => {
   assert.match(status.stdout, /source shop: never started/);
   assert.match(status.stdout, /sink cache of shop:\n {2}no topic yet/);
   assert.equal((await mysync('tail', '-c', good, '--source', 'shp')).code, 2);
+});
+
+test('a source that is not there is waited for; a stop meanwhile ends with 0', async () => {
+  await using running = new MysyncProcess(['run', '-c', good], { env });
+  await running.logged(/"code":"SOURCE_UNREACHABLE".*"msg":"cannot start yet, trying again"/);
+  assert.deepEqual(await running.stop(), { code: 0, signal: null });
+  assert.ok(!running.stderr.includes(SECRET));
 });
 
 test('the example is valid', async () => {

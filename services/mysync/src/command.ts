@@ -1,12 +1,8 @@
-/** The command line: verbs and their options. What they do stands in files of their own. */
+/** The command line: verbs and their options. What they do stands in files of their own, loaded when they are called. */
 import { configPath, optionsHelp } from '@mysync/config';
 import { Command, Option } from 'commander';
-import { runCheck } from './check.ts';
 import { runConfigCheck, runConfigOptions, runConfigPrint } from './config-verbs.ts';
 import type { CommandContext } from './context.ts';
-import { runAll, runReader, runWriter } from './run.ts';
-import { runStatus } from './status.ts';
-import { runTail } from './tail.ts';
 import { version } from './version.ts';
 
 const HELP_COLUMNS = 100;
@@ -53,15 +49,15 @@ export function buildCommand(context: CommandContext): Command {
   const running = (name: string, description: string): Command =>
     verb(program, name, description).addHelpText('after', () => `\nOptions of the configuration:\n\n${optionsHelp()}`);
 
-  running('run', 'Run readers and writers of all sources and sinks in one process.').action((options) =>
-    runAll(context, options),
+  running('run', 'Run readers and writers of all sources and sinks in one process.').action(async (options) =>
+    (await import('./run.ts')).runAll(context, options),
   );
   running('reader', 'Run the readers alone.')
     .option('--source <name>', 'Only this source.')
-    .action((options) => runReader(context, options));
+    .action(async (options) => (await import('./run.ts')).runReader(context, options));
   running('writer', 'Run the writers of one sink alone; several such processes share the partitions.')
     .requiredOption('--sink <name>', 'The sink.')
-    .action((options) => runWriter(context, options));
+    .action(async (options) => (await import('./run.ts')).runWriter(context, options));
 
   verb(
     program,
@@ -69,10 +65,10 @@ export function buildCommand(context: CommandContext): Command {
     'Look for everything that would get in the way: configuration, sources, transport, sinks, mappings.',
   )
     .option('--json', 'Print JSON.')
-    .action((options) => runCheck(context, options));
+    .action(async (options) => (await import('./check.ts')).runCheck(context, options));
   verb(program, 'status', 'Show positions, offsets, backlog and lag, from the running process or from what is stored.')
     .option('--json', 'Print JSON.')
-    .action((options) => runStatus(context, options));
+    .action(async (options) => (await import('./status.ts')).runStatus(context, options));
   verb(program, 'tail', 'Print messages as JSON lines.')
     .option('--topic <name>', 'Topic to read.')
     .option('--source <name>', 'Read the topic of this source. Not needed when there is one source.')
@@ -80,7 +76,7 @@ export function buildCommand(context: CommandContext): Command {
     .option('--from <offset>', 'earliest, latest, or an offset.', 'earliest')
     .option('-f, --follow', 'Go on with new messages, until stopped.')
     .option('--limit <number>', 'Stop after so many messages.')
-    .action((options) => runTail(context, options));
+    .action(async (options) => (await import('./tail.ts')).runTail(context, options));
 
   const config = program
     .command('config')

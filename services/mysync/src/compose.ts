@@ -1,4 +1,7 @@
-/** From the configuration to the parts of the rooms: a thin mapping, and the only place that knows every adapter. */
+/**
+ * From the configuration to the parts of the rooms: a thin mapping, and the only place that knows every adapter. Only the adapters that the
+ * configuration asks for are loaded: that halves the start and saves their memory.
+ */
 import { join } from 'node:path';
 import {
   type Config,
@@ -15,13 +18,10 @@ import { parseBinlogPosition, type TableRef, tableRefKey } from '@mysync/core';
 import { compileTablePatterns } from '@mysync/mapping';
 import type { StartAt } from '@mysync/reader';
 import type { Sink } from '@mysync/sink';
-import { ElasticsearchSink } from '@mysync/sink-elasticsearch';
-import { RedisSink } from '@mysync/sink-redis';
 import type { MysqlSourceOptions } from '@mysync/source-mysql';
 import type { Logger, Metrics } from '@mysync/telemetry';
 import type { TopicSpec, Transport } from '@mysync/transport';
-import { createKafkaTransport, type KafkaObserver } from '@mysync/transport-kafka';
-import { LogTransport } from '@mysync/transport-log';
+import type { KafkaObserver } from '@mysync/transport-kafka';
 
 import { asMysyncError } from './output.ts';
 
@@ -126,8 +126,9 @@ export interface TransportParts {
 
 export async function openTransport(config: Config, parts: TransportParts): Promise<Transport> {
   const logger = parts.logger.child({ component: 'transport' });
-  if (config.transport.kind === 'kafka') return openKafka(config, logger, parts.metrics);
+  if (config.transport.kind === 'kafka') return await openKafka(config, logger, parts.metrics);
   const { compactionIntervalMs, maxBytes, ...log } = config.transport.log;
+  const { LogTransport } = await import('@mysync/transport-log');
   return await LogTransport.open({
     ...log,
     ...(maxBytes === undefined ? {} : { maxBytes }),
@@ -136,7 +137,8 @@ export async function openTransport(config: Config, parts: TransportParts): Prom
   });
 }
 
-function openKafka(config: Config, logger: Logger, metrics: Metrics): Transport {
+async function openKafka(config: Config, logger: Logger, metrics: Metrics): Promise<Transport> {
+  const { createKafkaTransport } = await import('@mysync/transport-kafka');
   const { tls, sasl, ...kafka } = config.transport.kafka;
   const sources = new Map(Object.keys(config.sources).map((source) => [topicOf(config, source), source]));
   const observer: KafkaObserver = {
@@ -157,11 +159,11 @@ function openKafka(config: Config, logger: Logger, metrics: Metrics): Transport 
 }
 
 /** A sink as it takes the changes of one source. */
-export function openSink(config: Config, name: string, source: string, logger: Logger): Sink {
+export async function openSink(config: Config, name: string, source: string, logger: Logger): Promise<Sink> {
   const sink = required(config.sinks, name);
   const { partitionBy } = required(config.sources, source);
-  if (sink.kind === 'redis') return openRedis(sink, partitionBy);
-  return openElasticsearch(name, sink, partitionBy, logger);
+  if (sink.kind === 'redis') return await openRedis(sink, partitionBy);
+  return await openElasticsearch(name, sink, partitionBy, logger);
 }
 
 /**
@@ -184,7 +186,8 @@ export function rulesWithPartitionBy<R extends { readonly match: readonly string
   });
 }
 
-function openRedis(sink: RedisConfig, partitionBy: Readonly<Record<string, readonly string[]>>): Sink {
+async function openRedis(sink: RedisConfig, partitionBy: Readonly<Record<string, readonly string[]>>): Promise<Sink> {
+  const { RedisSink } = await import('@mysync/sink-redis');
   const { hosts, db, encrypted } = redisStore(sink);
   return new RedisSink({
     hosts,
@@ -202,12 +205,13 @@ function openRedis(sink: RedisConfig, partitionBy: Readonly<Record<string, reado
   });
 }
 
-function openElasticsearch(
+async function openElasticsearch(
   name: string,
   sink: ElasticsearchConfig,
   partitionBy: Readonly<Record<string, readonly string[]>>,
   logger: Logger,
-): Sink {
+): Promise<Sink> {
+  const { ElasticsearchSink } = await import('@mysync/sink-elasticsearch');
   const auth = elasticsearchAuth(sink);
   return new ElasticsearchSink({
     name,

@@ -114,9 +114,10 @@ async function runService(
     for (const source of choice.sources) readers.push(await openReader(service, source));
     for (const sink of choice.sinks) {
       for (const source of sourcesOf(config, required(config.sinks, sink)))
-        writers.push(openWriter(service, sink, source));
+        writers.push(await openWriter(service, sink, source));
     }
     logger.info({ version, config: path, parts: [...readers, ...writers].map((part) => part.name) }, 'started');
+    context.signal.addEventListener('abort', () => logger.info({}, 'stopping'), { once: true });
     await runParts(readers, writers, context.signal, (part, error) => {
       logger.error(
         { part, error: isMysyncError(error) ? error.toJSON() : causeText(error) },
@@ -160,10 +161,10 @@ async function openReader(service: Service, source: string): Promise<ReaderPart>
   });
 }
 
-function openWriter(service: Service, sinkName: string, source: string): WriterPart {
+async function openWriter(service: Service, sinkName: string, source: string): Promise<WriterPart> {
   const { config, lifecycle, logger, metrics, transport } = service;
   const { maxBatchChanges, maxBatchBytes, commitIntervalMs, handoverMs } = required(config.sinks, sinkName);
-  const sink = openSink(config, sinkName, source, logger);
+  const sink = await openSink(config, sinkName, source, logger);
   lifecycle.opened(`sink ${sinkName} of ${source}`, sink, (opened) => opened.close());
   return writerPart({
     source,
