@@ -67,8 +67,8 @@ export class ChangeRouter {
   }
 
   /** Rows of a snapshot follow: their version is the counter as it stands, below that of every later transaction. */
-  beginSnapshot(id: ChangeId, timeMicros: number): void {
-    this.#beginAs(id, timeMicros);
+  beginSnapshot(timeMicros: number): void {
+    this.#beginAs({ file: '', offset: 0, gtid: '', ordinal: 0 }, timeMicros);
   }
 
   /** The partition of a row, or -1 when recovery found it published. */

@@ -31,6 +31,8 @@ interface Session {
   /** Per partition the change put last, for heartbeats. */
   readonly lastChanges: ChangeId[];
   lastTimeMicros: number;
+  /** Between a transaction's begin and its commit. */
+  inTransaction: boolean;
   savedRevision: number;
 }
 
@@ -180,7 +182,16 @@ export class Reader {
     const lastChanges = tails.map((tail) => tail.frontier.change);
     const anomalies = tails.filter((tail) => tail.anomaly).length;
     this.#logger.info({ epoch, server: server.version, position, anomalies }, 'reader started');
-    return { started, pump, tracker, router, lastChanges, lastTimeMicros: clock.now() * 1000, savedRevision: -1 };
+    return {
+      started,
+      pump,
+      tracker,
+      router,
+      lastChanges,
+      lastTimeMicros: clock.now() * 1000,
+      inTransaction: false,
+      savedRevision: -1,
+    };
   }
 
   async #follow(session: Session, stop: AbortSignal): Promise<void> {
@@ -215,15 +226,19 @@ export class Reader {
     });
     try {
       const { position } = snapshot;
-      const id = { file: position.file, offset: position.offset, gtid: '', ordinal: 0 };
-      session.router.beginSnapshot(id, this.#options.clock.now() * 1000);
+      session.router.beginSnapshot(this.#options.clock.now() * 1000);
+      this.#position = position;
+      session.inTransaction = true;
       for await (const items of snapshot.items) {
         for (const item of items) {
           const full = this.#handle(session, item);
           if (full !== null) await full;
         }
         session.pump.flush();
+        // the checkpoint says 'running' still, but its marks follow: the tail that a restart reads stays short
+        session.tracker.commit({ position, transactionCounter: session.router.transactionCounter });
       }
+      session.inTransaction = false;
       if (stop.aborted) return null;
       await session.pump.drain();
       const transactionCounter = session.router.commit({ ordinals: 0 });
@@ -252,11 +267,13 @@ export class Reader {
       }
       case 'begin':
         router.begin(item);
+        session.inTransaction = true;
         session.lastTimeMicros = item.commitTimeMicros;
         return null;
       case 'commit':
         tracker.commit({ position: item.position, transactionCounter: router.commit(item) });
         this.#position = item.position;
+        session.inTransaction = false;
         metrics.reader.transactions.inc({ source });
         metrics.reader.rows.inc({ source, operation: 'change' }, item.ordinals);
         return null;
@@ -312,6 +329,11 @@ export class Reader {
         const waiting = this.#put(session, partition, entry);
         if (waiting !== null) await waiting;
       }
+      // closes what the heartbeats opened in the tracker, so that an idle source's checkpoint moves
+      if (!session.inTransaction && this.#position !== null) {
+        const { transactionCounter } = session.router;
+        session.tracker.keepalive({ position: this.#position, transactionCounter });
+      }
       session.pump.flush();
     }
   }
@@ -319,7 +341,7 @@ export class Reader {
   async #checkpoints(session: Session, stop: AbortSignal): Promise<void> {
     const { clock, checkpointMs } = this.#options;
     while (await pause(clock.sleep(checkpointMs, stop), stop)) {
-      if (this.#state !== 'streaming' || session.tracker.revision === session.savedRevision) continue;
+      if (session.tracker.revision === session.savedRevision) continue;
       try {
         await this.#saveCheckpoint(session, {});
       } catch (error) {
@@ -348,7 +370,7 @@ export class Reader {
     const deadline = clock.sleep(drainMs, expired.signal).catch(() => undefined);
     await Promise.race([session.pump.drain(), deadline]);
     expired.abort();
-    if (this.#state === 'streaming') await this.#saveCheckpoint(session, {});
+    await this.#saveCheckpoint(session, {});
   }
 }
 

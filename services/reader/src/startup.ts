@@ -74,14 +74,15 @@ export async function start(options: ReaderOptions, signal: AbortSignal): Promis
       ),
     );
     const epoch = Math.max(loaded?.epoch ?? 0, ...tails.map((tail) => tail.highestEpoch)) + 1;
-    const position =
-      loaded === null || loaded.snapshot.state === 'running' ? await firstPosition(options) : loaded.position;
+    const fresh = loaded === null || loaded.snapshot.state === 'running';
+    const position = fresh ? await firstPosition(options) : loaded.position;
     const transactionCounter = counterFor(options, loaded, tails);
     await keeper.save({
       epoch,
       transactionCounter,
       configFingerprint: options.configFingerprint,
-      ...(position === null ? {} : { position }),
+      // without a snapshot to take, the position is settled: the next start resumes and does not begin anew
+      ...(fresh && position !== null ? { position, snapshot: { state: 'none', completeTables: [] } } : {}),
     });
     return { server, topic, keeper, publisher, epoch, covered, tails, fences, position, transactionCounter };
   } catch (error) {

@@ -1,7 +1,7 @@
 import type { PartitionCheckpoint } from '@mysync/checkpoint';
-import { type ChangeId, ORDINAL_BITS } from '@mysync/core';
+import { ORDINAL_BITS } from '@mysync/core';
 import { type PartitionMark, TailRecovery } from '@mysync/flow';
-import type { IncomingRecord, OffsetRange, Transport } from '@mysync/transport';
+import type { OffsetRange, Transport } from '@mysync/transport';
 import { keyKind, MessageDecoder, payloadOf, readDelivery } from '@mysync/wire';
 
 /** What a starting reader finds in one partition between its checkpoint and its fence. */
@@ -28,8 +28,10 @@ export async function readTail(options: {
   const decoder = new MessageDecoder();
   for await (const batch of transport.read({ topic, partition, from: from.offset + 1, until: fence, signal })) {
     for (const record of batch.records) {
-      if (keyKind(record.key) === 'fence') recovery.skip(record.offset, readDelivery(payload(record)).epoch);
-      else recovery.offer(record.offset, readDelivery(payload(record)), () => changeOf(decoder, record));
+      const payload = payloadOf(record);
+      if (payload === null) recovery.skip(record.offset);
+      else if (keyKind(record.key) === 'fence') recovery.skip(record.offset, readDelivery(payload).epoch);
+      else recovery.offer(record.offset, readDelivery(payload), () => decoder.decode(payload).source.change);
     }
   }
   const { frontier, highestEpoch, anomaly } = recovery.result();
@@ -48,19 +50,10 @@ async function counterAt(
 ): Promise<number> {
   for await (const batch of transport.read({ topic, partition, from: offset, until: offset + 1, signal })) {
     const record = batch.records[0];
-    if (record !== undefined) return Number(readDelivery(payload(record)).version >> BigInt(ORDINAL_BITS));
+    const payload = record === undefined ? null : payloadOf(record);
+    if (payload !== null) return Number(readDelivery(payload).version >> BigInt(ORDINAL_BITS));
   }
   return 0;
-}
-
-function payload(record: IncomingRecord): Uint8Array {
-  const bytes = payloadOf(record);
-  if (bytes === null) throw new Error(`the record at offset ${record.offset} holds no message`);
-  return bytes;
-}
-
-function changeOf(decoder: MessageDecoder, record: IncomingRecord): ChangeId {
-  return decoder.decode(payload(record)).source.change;
 }
 
 /** The state of a partition before anything was published. */

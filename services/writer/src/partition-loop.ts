@@ -146,7 +146,7 @@ export class PartitionLoop {
     this.#detail = '';
     let applying: Promise<boolean> = Promise.resolve(true);
     try {
-      for await (const batch of this.#options.assigned.batches(marker.nextOffset, interrupt.signal)) {
+      for await (const batch of this.#batches(marker.nextOffset, interrupt.signal)) {
         this.#onBatch(batch);
         for (const unit of builder.units(batch)) {
           if (!(await applying) || interrupt.signal.aborted) return;
@@ -160,6 +160,16 @@ export class PartitionLoop {
       }
     } finally {
       await applying;
+    }
+  }
+
+  async *#batches(from: number, signal: AbortSignal): AsyncGenerator<RecordBatch> {
+    try {
+      yield* this.#options.assigned.batches(from, signal);
+    } catch (cause) {
+      if (!isMysyncError(cause, 'TRANSPORT_OFFSET_OUT_OF_RANGE')) throw cause;
+      const message = `the sink needs offset ${from}, which the log does not hold`;
+      throw writerErrors.WRITER_LOG_TRUNCATED({ message, where: this.#where(), cause });
     }
   }
 
@@ -195,11 +205,6 @@ export class PartitionLoop {
     if (stored.topicId !== assigned.topic.id || stored.partitions !== assigned.topic.partitions) {
       const message = `the sink was filled from topic id ${stored.topicId} with ${stored.partitions} partitions; now it is ${assigned.topic.id} with ${assigned.topic.partitions}`;
       throw writerErrors.WRITER_TOPIC_CHANGED({ message, where });
-    }
-    const { earliest, end } = assigned.range;
-    if (stored.nextOffset < earliest || stored.nextOffset > end) {
-      const message = `the sink needs offset ${stored.nextOffset}, the log holds ${earliest} to ${end}`;
-      throw writerErrors.WRITER_LOG_TRUNCATED({ message, where });
     }
   }
 
