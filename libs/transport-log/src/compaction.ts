@@ -42,6 +42,10 @@ export interface CompactionOptions {
   readonly checkLease: () => void;
   /** Lets others run; throws when it is time to stop. */
   readonly pause: () => Promise<void>;
+  /** Bytes rewritten per transaction. Default 2 MiB. */
+  readonly stepBytes?: number;
+  /** Neighbours are joined up to this size. Default 256 KiB. */
+  readonly joinedBytes?: number;
 }
 
 interface StoredBatch {
@@ -136,7 +140,7 @@ class Step {
   }
 
   get isFull(): boolean {
-    return this.#work > STEP_BYTES;
+    return this.#work > (this.#options.stepBytes ?? STEP_BYTES);
   }
 
   /** Replaces the batches of these parts by one with what is kept of them. */
@@ -189,6 +193,7 @@ export async function compactPartition(options: CompactionOptions): Promise<void
   const before = store.partition(entry.id, partition);
   if (before === undefined) return;
   const { latest, dirtyEnd } = await findLatest(options, Math.max(before.cleanedTo, before.earliest), before.end);
+  const joinedBytes = options.joinedBytes ?? JOINED_BYTES;
   const step = new Step(options, before.earliest);
   let pending: KeptRecords[] = [];
   let pendingBytes = 0;
@@ -211,13 +216,13 @@ export async function compactPartition(options: CompactionOptions): Promise<void
     if (horizon > 0) horizonMs = horizonMs === 0 ? horizon : Math.min(horizonMs, horizon);
     let bytes = 0;
     for (const at of kept.places) bytes += recordLength(kept.source, at);
-    if (pending.length > 0 && pendingBytes + bytes > JOINED_BYTES) flush();
+    if (pending.length > 0 && pendingBytes + bytes > joinedBytes) flush();
     pending.push(kept);
     pendingBytes += bytes;
     cleanBytes += bytes;
     pendingHorizon = Math.max(pendingHorizon, horizon);
     next = batch.header.lastOffset + 1;
-    if (pendingBytes > JOINED_BYTES || pending.length > 1000) flush();
+    if (pendingBytes > joinedBytes || pending.length > 1000) flush();
     if (step.isFull) {
       await step.write();
       await options.pause();

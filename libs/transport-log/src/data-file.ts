@@ -12,7 +12,7 @@ import { logErrors } from './errors.ts';
 const MAGIC = 0xbeefc0de;
 const VERSION = 2;
 /** Pages that a transaction took and gave back are never written, so a sound file may end this much early. */
-const UNWRITTEN_BYTES = 64 * 2 ** 20;
+const UNWRITTEN_BYTES = 2 ** 20;
 const NO_PAGE = 2n ** 64n - 1n;
 
 /** Throws LOG_CORRUPT for a file that is none of LMDB's, or is cut off. A missing or empty file is fine. */

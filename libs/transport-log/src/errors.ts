@@ -25,6 +25,11 @@ export const logErrors = errorCatalogue({
       'The disk refused a write: see the cause, and the kernel log. Nothing was half stored; MySync goes on trying.',
     retriable: true,
   },
+  LOG_STALLED: {
+    remedy:
+      'Continue (kill -CONT) or kill the stopped process that uses this log: `fuser -v data.mdb` in its directory lists them. Nothing is lost; it goes on by itself then.',
+    retriable: true,
+  },
   LOG_NAME_INVALID: {
     remedy: 'Use 1 to 200 letters, digits, dots, dashes and underscores.',
     retriable: false,

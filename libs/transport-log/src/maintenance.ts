@@ -18,7 +18,6 @@ export interface MaintenanceOptions {
   readonly minDirtyBytes: number;
   readonly memoryBytes: number;
   readonly leaseMs: number;
-  readonly onFailure: (error: unknown) => void;
 }
 
 interface Lease {
@@ -52,7 +51,7 @@ export class Maintenance {
       try {
         await this.round();
       } catch (error) {
-        if (!this.#stop.signal.aborted && !(error instanceof LeaseLost)) this.#options.onFailure(error);
+        if (!this.#stop.signal.aborted && !(error instanceof LeaseLost)) this.#store.options.onProblem(error);
       }
       await this.#sleep();
     }
@@ -86,7 +85,7 @@ export class Maintenance {
   }
 
   async #maintain(topic: string, entry: TopicEntry, partition: number, state: PartitionState): Promise<void> {
-    const nowMs = Date.now();
+    const nowMs = this.#store.options.clock.now();
     const checkLease = (): void => this.#checkLease();
     if (!entry.compacted) {
       if (entry.retentionMs >= 0)

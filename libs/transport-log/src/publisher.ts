@@ -152,7 +152,11 @@ export class LogPublisher implements Publisher {
         return this.#store(partition, sequence, batch, records.length);
       }, bytes);
       return { baseOffset };
-    } catch (error) {
+    } catch (cause) {
+      // Whether a commit that the disk refused can be seen after all is not known: the caller sends again.
+      const error = isMysyncError(cause, 'LOG_WRITE_FAILED')
+        ? renumberFirst('the disk refused a commit', this.#where(partition), cause)
+        : cause;
       if (numbering === this.#numbering && isMysyncError(error)) this.#refused ??= error;
       throw error;
     } finally {
@@ -177,7 +181,7 @@ export class LogPublisher implements Publisher {
     }
     store.checkRoom(batch.length);
     const base = state.end;
-    stampBatch(batch, base, Date.now());
+    stampBatch(batch, base, store.options.clock.now());
     store.records.putSync(batchKey(entry.id, partition, base), batch);
     const bases = [...mine.bases.slice(1 - OPEN_BATCHES), base];
     const after: PartitionState = {

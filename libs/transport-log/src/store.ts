@@ -14,11 +14,12 @@
  */
 import { accessSync, constants, mkdirSync, realpathSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
-import { isMysyncError, type MysyncError } from '@mysync/core';
+import { type Clock, isMysyncError, type MysyncError } from '@mysync/core';
 import { transportErrors } from '@mysync/transport';
 import { type Database, open, type RootDatabase } from 'lmdb';
 import { checkDataFile } from './data-file.ts';
 import { logErrors } from './errors.ts';
+import { takeGateAtExit, throughGate } from './gate.ts';
 import { FORMAT_VERSION, metaKey, type PartitionState } from './layout.ts';
 import { Wakeups } from './wakeups.ts';
 
@@ -33,6 +34,9 @@ export interface StoreOptions {
   readonly maxBytes: number;
   /** Bytes that stay free on the disk. */
   readonly minFreeBytes: number;
+  readonly clock: Clock;
+  /** Told of what goes on in the background: a full disk, a stalled write lock, a damaged batch met by compaction. */
+  readonly onProblem: (error: unknown) => void;
 }
 
 interface Pending {
@@ -47,7 +51,24 @@ interface Pending {
 const MAP_BYTES = 2 ** 40;
 const MAX_GROUP_BYTES = 16 * 2 ** 20;
 const FREE_CHECK_MS = 1000;
+const STALL_MS = 10_000;
 const opened = new Map<string, Store>();
+let turn: Promise<unknown> = Promise.resolve();
+
+/** Opening and closing within this process, one after the other. */
+function inTurn<T>(action: () => Promise<T>): Promise<T> {
+  const mine = turn.then(action);
+  turn = mine.catch(() => {});
+  return mine;
+}
+
+function gateOf(path: string): string {
+  return join(path, 'gate');
+}
+
+process.on('exit', () => {
+  for (const path of opened.keys()) takeGateAtExit(gateOf(path));
+});
 
 export class Store {
   readonly records: Database<Buffer, Buffer>;
@@ -95,14 +116,17 @@ export class Store {
   /** The store of a directory; each call needs one `release`. */
   static async use(options: StoreOptions): Promise<Store> {
     const path = prepare(options.path);
-    let store = opened.get(path);
-    if (store === undefined) {
-      store = new Store(path, options);
-      opened.set(path, store);
-    } else if (store.options.fsync !== options.fsync || store.options.maxBytes !== options.maxBytes) {
+    // One call after the other: a second one of this process must find the store that the first one opens.
+    const store = await inTurn(async () => {
+      const found = opened.get(path) ?? (await throughGate(gateOf(path), async () => new Store(path, options)));
+      found.#users++;
+      opened.set(path, found);
+      return found;
+    });
+    if (store.options.fsync !== options.fsync || store.options.maxBytes !== options.maxBytes) {
+      await store.release();
       throw logErrors.LOG_OPTIONS_DIFFER({ message: `the log in ${path} is open with other options`, where: { path } });
     }
-    store.#users++;
     try {
       await store.#checkFormat();
     } catch (error) {
@@ -118,15 +142,17 @@ export class Store {
   }
 
   async release(): Promise<void> {
-    if (--this.#users > 0) return;
-    if (opened.get(this.path) === this) opened.delete(this.path);
-    await this.#stopBackground?.();
-    while (this.#running !== undefined) await this.#running;
-    this.#closed = true;
-    clearTimeout(this.#syncTimer);
-    if (this.#syncTimer !== undefined) await this.#sync().catch(() => {});
-    this.wakeups.close();
-    await this.#root.close();
+    await inTurn(async () => {
+      if (--this.#users > 0) return;
+      opened.delete(this.path);
+      await this.#stopBackground?.();
+      while (this.#running !== undefined) await this.#running;
+      this.#closed = true;
+      clearTimeout(this.#syncTimer);
+      if (this.#syncTimer !== undefined) await this.#sync().catch(() => {});
+      this.wakeups.close();
+      await throughGate(gateOf(this.path), () => this.#root.close());
+    });
   }
 
   get isClosed(): boolean {
@@ -226,12 +252,14 @@ export class Store {
       while (count < this.#queue.length && (count === 0 || bytes < MAX_GROUP_BYTES)) {
         bytes += this.#queue[count++]?.bytes ?? 0;
       }
-      await this.#commit(this.#queue.splice(0, count));
+      const stalled = setInterval(() => this.#tellStall(), STALL_MS).unref();
+      await this.#commit(this.#queue.splice(0, count), bytes);
+      clearInterval(stalled);
     }
     this.#running = undefined;
   }
 
-  async #commit(group: readonly Pending[]): Promise<void> {
+  async #commit(group: readonly Pending[], bytes: number): Promise<void> {
     this.#sizeDelta = 0;
     this.#ringAfterCommit = false;
     this.#wakeAfterCommit = [];
@@ -254,7 +282,7 @@ export class Store {
       );
       await done;
     } catch (error) {
-      refused = await this.#explain(error);
+      refused = await this.#explain(error, bytes);
     }
     if (refused === undefined) {
       if (this.options.fsync === 'interval') this.#syncTimer ??= this.#syncLater();
@@ -269,7 +297,7 @@ export class Store {
   }
 
   /** What a failed commit means. LMDB reports a short write on a full disk as EIO. */
-  async #explain(error: unknown): Promise<unknown> {
+  async #explain(error: unknown, bytes: number): Promise<unknown> {
     let cause = error;
     if (error instanceof Error && 'commitError' in error) {
       cause = await Promise.resolve(error.commitError).then(
@@ -277,7 +305,7 @@ export class Store {
         (reason: unknown) => reason,
       );
     }
-    if (this.freeBytes() < Math.max(this.options.minFreeBytes, 2 ** 20)) return this.#diskFull(cause);
+    if (this.freeBytes() < Math.max(this.options.minFreeBytes, 2 * bytes + 2 ** 20)) return this.#diskFull(cause);
     return logErrors.LOG_WRITE_FAILED({ message: 'the store refused a commit', where: { path: this.path }, cause });
   }
 
@@ -285,6 +313,11 @@ export class Store {
     const { minFreeBytes } = this.options;
     const message = `${this.freeBytes()} bytes are free where the log lies; ${minFreeBytes} are kept free`;
     return transportErrors.TRANSPORT_DISK_FULL({ message, where: { path: this.path }, cause });
+  }
+
+  #tellStall(): void {
+    const message = `a commit has waited ${STALL_MS / 1000} s: a stopped process may hold the write lock, or the disk hangs`;
+    this.options.onProblem(logErrors.LOG_STALLED({ message, where: { path: this.path } }));
   }
 
   #syncLater(): NodeJS.Timeout {

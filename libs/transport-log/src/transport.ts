@@ -1,5 +1,5 @@
 /** The embedded log behind the transport port: see docs/spec/embedded-log.md. */
-import { causeText, type Finding, isMysyncError } from '@mysync/core';
+import { type Clock, causeText, type Finding, isMysyncError, systemClock } from '@mysync/core';
 import type {
   Consumer,
   ConsumerOptions,
@@ -57,6 +57,9 @@ export interface LogTransportOptions {
   readonly memberLeaseMs?: number;
   /** Compaction and retention; false: this process leaves them to others. */
   readonly maintenance?: Partial<MaintenanceOptions> | false;
+  readonly clock?: Clock;
+  /** Told of what goes wrong in the background; nobody else sees it. */
+  readonly onProblem?: (error: unknown) => void;
 }
 
 const DEFAULT_MAINTENANCE: MaintenanceOptions = {
@@ -65,7 +68,6 @@ const DEFAULT_MAINTENANCE: MaintenanceOptions = {
   minDirtyBytes: 4 * 2 ** 20,
   memoryBytes: 64 * 2 ** 20,
   leaseMs: 30_000,
-  onFailure: () => {},
 };
 const READ_BYTES = 2 ** 20;
 
@@ -90,6 +92,8 @@ export class LogTransport implements Transport {
       fsyncIntervalMs: options.fsyncIntervalMs ?? 1000,
       maxBytes: options.maxBytes ?? Number.MAX_SAFE_INTEGER,
       minFreeBytes: options.minFreeBytes ?? 64 * 2 ** 20,
+      clock: options.clock ?? systemClock,
+      onProblem: options.onProblem ?? (() => {}),
     });
     if (options.maintenance !== false) {
       const settings = { ...DEFAULT_MAINTENANCE, ...options.maintenance };

@@ -5,7 +5,7 @@
  * writes one byte of, and that every other one watches (inotify). A ring says only "look again". File systems without
  * such notices are served by a slow look, which runs only while somebody waits.
  */
-import { closeSync, type FSWatcher, openSync, watch, writeSync } from 'node:fs';
+import { closeSync, type FSWatcher, fstatSync, openSync, watch, writeSync } from 'node:fs';
 
 const SAFETY_LOOK_MS = 1000;
 const BYTE = Uint8Array.of(0x2e);
@@ -20,10 +20,9 @@ export class Wakeups {
   /** `onRing` runs before anybody is woken, for whatever makes news visible. */
   constructor(file: string, onRing: () => void) {
     this.#onRing = onRing;
-    this.#fd = openSync(file, 'a+');
-    writeSync(this.#fd, BYTE);
-    closeSync(this.#fd);
+    closeSync(openSync(file, 'a'));
     this.#fd = openSync(file, 'r+');
+    if (fstatSync(this.#fd).size === 0) this.ring();
     try {
       this.#watcher = watch(file, { persistent: false }, () => this.#wakeAll());
       this.#watcher.on('error', () => this.#watcher?.close());

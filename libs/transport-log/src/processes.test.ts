@@ -1,0 +1,234 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import type { TopicSpec } from '@mysync/transport';
+import { LogTransport } from './index.ts';
+import type { ChildMessage, ChildTask } from './test-child.ts';
+
+/** Several processes on one log: they die, freeze and wake, and the log stays right. */
+
+class Child {
+  readonly process: ChildProcess;
+  readonly messages: ChildMessage[] = [];
+  readonly exited: Promise<unknown>;
+  #look: () => void = () => {};
+
+  constructor(task: ChildTask) {
+    this.process = fork(new URL('./test-child.js', import.meta.url), [JSON.stringify(task)]);
+    this.exited = once(this.process, 'exit');
+    this.process.on('message', (message) => {
+      this.messages.push(message as ChildMessage);
+      this.#look();
+    });
+  }
+
+  async until(predicate: (messages: readonly ChildMessage[]) => boolean): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      this.#look = () => {
+        if (predicate(this.messages)) resolve();
+      };
+      this.process.once('exit', () => reject(new Error('the child ended')));
+      this.#look();
+    });
+  }
+
+  of<K extends ChildMessage['kind']>(kind: K): Extract<ChildMessage, { kind: K }>[] {
+    return this.messages.filter((message): message is Extract<ChildMessage, { kind: K }> => message.kind === kind);
+  }
+
+  async kill(): Promise<void> {
+    this.process.kill('SIGKILL');
+    await this.exited;
+  }
+}
+
+interface Setting {
+  readonly path: string;
+  open(fsync?: 'commit' | 'interval'): Promise<LogTransport>;
+  child(task: ChildTask): Child;
+}
+
+function setting(t: TestContext): Setting {
+  const path = mkdtempSync(join(tmpdir(), 'mysync-log-'));
+  const transports: LogTransport[] = [];
+  const children: Child[] = [];
+  t.after(async () => {
+    await Promise.all(children.map((child) => child.kill()));
+    await Promise.all(transports.map((transport) => transport.close()));
+    rmSync(path, { recursive: true, force: true });
+  });
+  return {
+    path,
+    open: async (fsync = 'commit') => {
+      const transport = await LogTransport.open({ path, fsync, maintenance: false, memberLeaseMs: 1500 });
+      transports.push(transport);
+      return transport;
+    },
+    child: (task) => {
+      const child = new Child(task);
+      children.push(child);
+      return child;
+    },
+  };
+}
+
+function spec(name: string, partitions = 1, minCompactionLagMs = 3_600_000): TopicSpec {
+  const times = { deleteRetentionMs: 7 * 86_400_000, minCompactionLagMs, retentionMs: -1 };
+  return { name, partitions, compacted: true, ...times, allowWeaker: true };
+}
+
+async function readAll(
+  transport: LogTransport,
+  topic: string,
+): Promise<{ offset: number; key: string; value: number }[]> {
+  const [range] = await transport.offsetRanges(topic);
+  const seen: { offset: number; key: string; value: number }[] = [];
+  for await (const batch of transport.read({ topic, partition: 0, from: 0, until: range?.end ?? 0 })) {
+    for (const { offset, key, value } of batch.records) {
+      seen.push({ offset, key: Buffer.from(key).toString(), value: Number(Buffer.from(value ?? []).toString()) });
+    }
+  }
+  return seen;
+}
+
+for (const fsync of ['commit', 'interval'] as const) {
+  test(`kill -9 at any point: what was acked is there, contiguous and intact (fsync ${fsync})`, async (t) => {
+    const { path, open, child } = setting(t);
+    let transport = await open(fsync);
+    await transport.ensureTopic(spec('t'));
+    let expected = 0;
+    for (let round = 0; round < 12; round++) {
+      // Every other round nobody else has the log open, so that the next one recovers it alone.
+      if (round % 2 === 1) await transport.close();
+      const victim = child({ kind: 'publish', path, topic: 't', producer: 'p', from: expected, fsync });
+      const acks = 1 + Math.floor(Math.random() * 60);
+      await victim.until((messages) => messages.filter(({ kind }) => kind === 'stored').length >= acks);
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * 5));
+      await victim.kill();
+      if (round % 2 === 1) transport = await open(fsync);
+      const seen = await readAll(transport, 't');
+      // Values count up and offsets too, from 0: nothing is missing, nothing twice.
+      for (const [index, { offset, value }] of seen.entries()) {
+        assert.ok(offset === index && value === index, `at ${index}`);
+      }
+      for (const { first, count, baseOffset } of victim.of('stored')) {
+        assert.equal(baseOffset, first);
+        assert.ok(first + count <= seen.length, 'what was acked is there');
+      }
+      assert.ok(seen.length >= expected);
+      expected = seen.length;
+    }
+  });
+}
+
+test('kill -9 of publisher and compaction at any point loses no last record of a key', async (t) => {
+  const { path, open, child } = setting(t);
+  const transport = await open('interval');
+  await transport.ensureTopic(spec('t', 1, 0));
+  let expected = 0;
+  let compacted = 0;
+  for (let round = 0; round < 10; round++) {
+    const publisher = child({ kind: 'publish', path, topic: 't', producer: 'p', from: expected, fsync: 'interval' });
+    const compactor = child({ kind: 'compact', path, fsync: 'interval' });
+    await compactor.until((messages) => messages.length > 0);
+    await publisher.until((messages) => messages.length > 40 + Math.random() * 60);
+    await compactor.kill();
+    await publisher.kill();
+    assert.deepEqual(compactor.of('failed'), []);
+    const seen = await readAll(transport, 't');
+    const [range] = await transport.offsetRanges('t');
+    for (const { offset, key, value } of seen) {
+      assert.equal(value, offset);
+      assert.equal(key, `k${offset % 50}`);
+    }
+    const end = range?.end ?? 0;
+    const there = new Set(seen.map(({ offset }) => offset));
+    for (let offset = Math.max(0, end - 50); offset < end; offset++) assert.ok(there.has(offset), `lost ${offset}`);
+    compacted += end - seen.length;
+    for (const { first, count } of publisher.of('stored')) assert.ok(first + count <= end);
+    expected = end;
+  }
+  assert.ok(compacted > 0, 'compaction did happen');
+});
+
+test('a reader in another process wakes for each append', async (t) => {
+  const { path, open, child } = setting(t);
+  const transport = await open();
+  await transport.ensureTopic(spec('t'));
+  const publisher = await transport.openPublisher({ topic: 't', producer: 'p', previous: null });
+  const follower = child({ kind: 'follow', path, topic: 't' });
+  await follower.until((messages) => messages.length > 0);
+  // A safety look each second would take longer than the test may.
+  for (let round = 0; round < 300; round++) {
+    await publisher.publish(0, [{ key: Buffer.from(`r${round}`), value: Buffer.from('v'), headers: [] }]);
+    await follower.until(() => follower.of('read').at(-1)?.key === `r${round}`);
+  }
+});
+
+test('a publisher that was frozen cannot append behind its successor', async (t) => {
+  const { path, open, child } = setting(t);
+  const transport = await open();
+  await transport.ensureTopic(spec('t'));
+  for (let round = 0; round < 6; round++) {
+    const [before] = await transport.offsetRanges('t');
+    const zombie = child({ kind: 'publish', path, topic: 't', producer: 'p', from: before?.end ?? 0, fsync: 'commit' });
+    await zombie.until((messages) => messages.length > 5 + round);
+    await new Promise((resolve) => setTimeout(resolve, Math.random() * 3));
+    zombie.process.kill('SIGSTOP');
+    const opening = transport.openPublisher({ topic: 't', producer: 'p', previous: null });
+    // Frozen inside LMDB's lock it holds everybody up; then it has to go on before anything can be said.
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<'late'>((resolve) => {
+      timer = setTimeout(() => resolve('late'), 1000);
+    });
+    if ((await Promise.race([opening, late])) === 'late') zombie.process.kill('SIGCONT');
+    clearTimeout(timer);
+    const successor = await opening;
+    const { baseOffset } = await successor.publish(0, [{ key: Buffer.from('fence'), value: null, headers: [] }]);
+    zombie.process.kill('SIGCONT');
+    await zombie.until(() => zombie.of('failed').length > 0);
+    assert.equal(zombie.of('failed')[0]?.code, 'TRANSPORT_FENCED');
+    await zombie.kill();
+    const [after] = await transport.offsetRanges('t');
+    assert.equal(after?.end, baseOffset + 1, 'nothing landed behind the successor');
+    await successor.close();
+  }
+});
+
+test('the partitions of a killed member go over at once, those of a frozen one when its lease is over', async (t) => {
+  const { path, open, child } = setting(t);
+  const transport = await open();
+  await transport.ensureTopic(spec('t', 4));
+  const publisher = await transport.openPublisher({ topic: 't', producer: 'p', previous: null });
+  for (let partition = 0; partition < 4; partition++) {
+    await publisher.publish(partition, [{ key: Buffer.from('k'), value: null, headers: [] }]);
+  }
+  const task = { kind: 'member', path, topic: 't', group: 'g' } as const;
+  // Its lease is far longer than the test: only its death can be what hands over.
+  const first = child({ ...task, leaseMs: 3_600_000 });
+  await first.until(() => first.of('assigned').length === 4);
+  const second = child({ ...task, leaseMs: 1500 });
+  await second.until(() => second.of('assigned').length === 2);
+  await first.kill();
+  await second.until(() => second.of('assigned').length === 4);
+
+  second.process.kill('SIGSTOP');
+  const third = child({ ...task, leaseMs: 1500 });
+  await third.until(() => third.of('assigned').length === 4);
+  third.process.send(0);
+  await third.until(() => third.of('committed').length === 1);
+  assert.equal(third.of('committed')[0]?.code, '');
+  // The frozen one wakes up and commits what it believes to hold.
+  second.process.send(1);
+  second.process.kill('SIGCONT');
+  await second.until(() => second.of('committed').length === 1);
+  assert.equal(second.of('committed')[0]?.code, 'TRANSPORT_NOT_OWNER');
+  await second.until(() => second.of('revoked').length === 4);
+  assert.deepEqual(await transport.committedOffsets('t', 'g'), [1, null, null, null]);
+  // It joins again and gets its share.
+  await second.until(() => second.of('assigned').length === 6);
+});
