@@ -87,3 +87,30 @@ test('every alert has a runbook section, and every section an alert', () => {
     assert.equal(rule.annotations.runbook, `docs/runbook/alerts.md#${rule.alert.toLowerCase()}`);
   }
 });
+
+test("the pods' configuration is valid, with the secrets and the environment that the manifests give", () => {
+  const { stringData } = parse(readFileSync(`${DEPLOY}kubernetes/secrets.example.yaml`, 'utf8')) as {
+    stringData: Record<string, string>;
+  };
+  const printed = execFileSync(
+    process.execPath,
+    [
+      `${ROOT}services/mysync/bin/mysync.js`,
+      'config',
+      'print',
+      '--json',
+      '--config',
+      `${DEPLOY}kubernetes/mysync.yaml`,
+    ],
+    { encoding: 'utf8', env: { ...process.env, ...stringData, MYSYNC_TELEMETRY_HOST: '0.0.0.0' } },
+  );
+  const config = JSON.parse(printed) as { telemetry: { host: string }; sinks: Record<string, unknown> };
+  assert.equal(config.telemetry.host, '0.0.0.0');
+  const deployments = manifests().filter(({ manifest }) => manifest.kind === 'Deployment');
+  const sinks = deployments.flatMap(({ manifest }) => {
+    const { args } = (manifest as unknown as { spec: { template: { spec: { containers: { args: string[] }[] } } } })
+      .spec.template.spec.containers[0] ?? { args: [] };
+    return args[0] === 'writer' ? [args[args.indexOf('--sink') + 1] ?? ''] : [];
+  });
+  assert.deepEqual(sinks.sort(), Object.keys(config.sinks).sort());
+});
