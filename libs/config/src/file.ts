@@ -5,7 +5,7 @@ import { isMap, isPair, isScalar, isSeq, LineCounter, type Node, parseDocument }
 import { configErrors } from './errors.ts';
 import type { KeyPath } from './path.ts';
 
-export interface ConfigFile {
+interface ConfigFile {
   readonly values: unknown;
   /** `mysync.yaml:3:5` of a key or of the closest key around it. */
   place(path: KeyPath): string;

@@ -1,5 +1,5 @@
 /** From file, environment and flags to a configuration: defaults < file < environment < flags, every problem at once. */
-import { MysyncError } from '@mysync/core';
+import type { MysyncError } from '@mysync/core';
 import { type Environment, environmentAssignments } from './environment.ts';
 import { configErrors } from './errors.ts';
 import { parseConfigText, readConfigFile } from './file.ts';
@@ -70,12 +70,6 @@ export function loadConfig(options: LoadOptions = {}): LoadResult {
     if (problems.length === 0) return { ok: true, config: parsed.data, warnings, path };
   }
   return { ok: false, problems, warnings, path };
-}
-
-/** The configuration, or the first problem thrown. For programs that embed MySync. */
-export function requireConfig(result: LoadResult): Config {
-  if (result.ok) return result.config;
-  throw result.problems[0] ?? new MysyncError('INTERNAL', { remedy: '', retriable: false }, { message: 'no problem' });
 }
 
 function overlaid(values: unknown, assignments: readonly Assignment[]): unknown {

@@ -27,13 +27,13 @@ export interface VariantsNode extends Common {
   readonly variants: ReadonlyMap<string, SectionNode>;
 }
 
-export interface MapNode extends Common {
+interface MapNode extends Common {
   readonly kind: 'map';
   readonly value: OptionNode;
   readonly placeholder: string;
 }
 
-export interface ListNode extends Common {
+interface ListNode extends Common {
   readonly kind: 'list';
   readonly item: OptionNode;
 }
@@ -50,7 +50,7 @@ export interface ValueNode extends Common {
 
 export type OptionNode = SectionNode | VariantsNode | MapNode | ListNode | ValueNode;
 
-export function buildTree(schema: z.core.$ZodType): OptionNode {
+function buildTree(schema: z.core.$ZodType): OptionNode {
   return build(schema, { required: true, default: undefined }, undefined);
 }
 
