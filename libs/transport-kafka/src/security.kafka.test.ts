@@ -129,14 +129,15 @@ test('scram-sha-256 and scram-sha-512, over TLS', async () => {
   const jars = new URL(`../../../.cache/servers/kafka/${server.get('KAFKA_VERSION')}/*`, import.meta.url).pathname;
   const services = process.env.MYSYNC_SERVICES;
   const classpath = services === undefined ? jars : join(services, 'kafka', server.get('KAFKA_VERSION'), '*');
-  const config = 'SCRAM-SHA-256=[password=salt-and-pepper],SCRAM-SHA-512=[password=salt-and-pepper]';
-  await run('java', [
-    ...['-XX:TieredStopAtLevel=1', '-cp', classpath, 'kafka.admin.ConfigCommand'],
-    ...['--bootstrap-server', `127.0.0.1:${port}`, '--alter', '--add-config', config],
-    ...['--entity-type', 'users', '--entity-name', 'scrammer'],
-  ]);
   for (const mechanism of ['scram-sha-256', 'scram-sha-512'] as const) {
-    const sasl = { mechanism, username: 'scrammer', password: 'salt-and-pepper' };
+    const username = `user-of-${mechanism}`;
+    const config = `${mechanism.toUpperCase()}=[password=salt-and-pepper]`;
+    await run('java', [
+      ...['-XX:TieredStopAtLevel=1', '-cp', classpath, 'kafka.admin.ConfigCommand'],
+      ...['--bootstrap-server', `127.0.0.1:${port}`, '--alter', '--add-config', config],
+      ...['--entity-type', 'users', '--entity-name', username],
+    ]);
+    const sasl = { mechanism, username, password: 'salt-and-pepper' };
     await roundTrip({ brokers: [`localhost:${port + 5}`], sasl, tls: { ca: certificate } });
   }
 });

@@ -1,14 +1,19 @@
 /** What the tests of this room share: a transport on a real broker, and an operator's tools by kafkajs's own admin client. */
 import { randomBytes } from 'node:crypto';
-import { sharedServer, type TestServer } from '@mysync/harness';
+import { sharedServer, startServer, type TestServer } from '@mysync/harness';
 import type { OutgoingRecord, TopicSpec, Transport } from '@mysync/transport';
 import { type Admin, Kafka, logLevel } from 'kafkajs';
 import { createKafkaTransport } from './kafka-transport.ts';
 import type { KafkaOptions } from './options.ts';
 
+const DEFAULT_VERSION = '4.1.1';
+
 /** The shared broker, of the version that KAFKA_VERSION names. */
 export async function sharedKafka(): Promise<TestServer> {
-  return await sharedServer('kafka');
+  // biome-ignore lint/style/noProcessEnv: only tests import this file
+  const version = process.env.KAFKA_VERSION ?? DEFAULT_VERSION;
+  if (version === DEFAULT_VERSION) return await sharedServer('kafka');
+  return await startServer('kafka', { instance: `shared-${version.replaceAll('.', '-')}` });
 }
 
 export function brokersOf(server: TestServer): string[] {
