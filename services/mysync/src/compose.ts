@@ -105,8 +105,8 @@ export function topicSpec(config: Config, source: string): TopicSpec {
 }
 
 /** The consumer group of a sink for one source. */
-export function groupOf(sink: string, source: string): string {
-  return `mysync-${sink}-${source}`;
+export function groupOf(config: Config, sink: string, source: string): string {
+  return `${required(config.sinks, sink).group ?? `mysync-${sink}`}-${source}`;
 }
 
 export function checkpointPath(config: Config, source: string): string {

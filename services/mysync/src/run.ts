@@ -169,7 +169,7 @@ async function openWriter(service: Service, sinkName: string, source: string): P
   return writerPart({
     source,
     topic: topicOf(config, source),
-    group: groupOf(sinkName, source),
+    group: groupOf(config, sinkName, source),
     sinkName,
     sink,
     transport,

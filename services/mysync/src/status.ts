@@ -139,7 +139,7 @@ async function sinkState(
   const topic = topicOf(config, source);
   if ((await transport.describeTopic(topic)) === null) return { sink, source, partitions: [] };
   const ranges = await transport.offsetRanges(topic);
-  const committed = await transport.committedOffsets(topic, groupOf(sink, source));
+  const committed = await transport.committedOffsets(topic, groupOf(config, sink, source));
   const partitions = ranges.map((range, partition): PartitionState => {
     const running = writer?.partitions.find((each) => each.partition === partition);
     const nextOffset = running?.nextOffset ?? committed[partition] ?? null;

@@ -3,7 +3,7 @@ import { errorCatalogue } from '@mysync/core';
 export const readerErrors = errorCatalogue({
   READER_LOG_WITHOUT_CHECKPOINT: {
     remedy:
-      'Restore the checkpoint file, or take a new topic (transport.topic) and rebuild the sinks from it. To drop the old log on purpose, delete the topic.',
+      'Restore the checkpoint file, or take a new topic (sources.NAME.topic) and rebuild the sinks from it. To drop the old log on purpose, delete the topic.',
     retriable: false,
   },
   READER_TOPIC_CHANGED: {

@@ -121,10 +121,11 @@ export class Reader {
       signal,
       clock: this.#options.clock,
       isRetriable: (error) => isMysyncError(error) && error.retriable,
-      onRetry: ({ error, delayMs }) => {
+      onRetry: ({ error, attempt, delayMs }) => {
         this.#detail = causeText(error);
+        if (attempt !== 1 && attempt % 10 !== 0) return;
         const fields = isMysyncError(error) ? { error: error.toJSON() } : { error: causeText(error) };
-        this.#logger.warn({ ...fields, delayMs }, 'cannot start yet, trying again');
+        this.#logger.warn({ ...fields, attempt, delayMs: Math.round(delayMs) }, 'cannot start yet, trying again');
       },
     });
   }

@@ -36,6 +36,11 @@ function projection() {
 function common() {
   return {
     sources: texts('Names of the sources whose changes this sink takes. Default: all.').exactOptional(),
+    group: formedText(
+      'Begins the name of the consumer group (-SOURCE follows). A new one makes an emptied sink begin at the first record of the log. Default: mysync-SINK.',
+      'letters, digits, . _ -',
+      (value) => (/^[A-Za-z0-9._-]{1,120}$/.test(value) ? null : 'is not a group name'),
+    ).exactOptional(),
     maxBatchChanges: integer('Most changes in one write to the store.', { min: 1, max: 100_000 }).default(1_000),
     maxBatchBytes: integer('Most bytes read from the log at a time.', { min: 1_024, max: 2 ** 30 }).default(
       4 * 2 ** 20,
