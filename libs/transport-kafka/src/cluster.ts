@@ -6,7 +6,7 @@
  * 2. Nothing here retries: a call that fails has dropped its link, and the caller decides.
  * 3. Metadata is asked for only when the caller finds that what it knows is wrong; it never makes a topic.
  */
-import { causeText } from '@mysync/core';
+import { causeText, systemClock } from '@mysync/core';
 import { transportErrors } from '@mysync/transport';
 import { BrokerError, isFinal, NO_ANSWER, refusal } from './broker-error.ts';
 import { BrokerLink } from './broker-link.ts';
@@ -24,12 +24,14 @@ import {
 export type CoordinatorKind = 'group' | 'transaction';
 
 const ASK = 'ask';
+const AVOID_MS = 30_000;
 
 export class Cluster {
   readonly options: ResolvedKafkaOptions;
   readonly #links = new Map<string, Promise<BrokerLink>>();
   readonly #nodes = new Map<number, NodeAddress>();
-  /** Where to begin asking: rotates, so that one dead broker is not asked first for ever. */
+  /** When a node did not answer: it is asked last for a while, since finding out can take a connection's whole time limit. */
+  readonly #failedAt = new Map<string, number>();
   #turn = 0;
   #closed = false;
 
@@ -43,6 +45,7 @@ export class Cluster {
       const payload = await link.send(metadataRequest(this.options.clientId, topics), METADATA);
       return metadataAnswer(payload);
     });
+    if (metadata.nodes.length > 0) this.#nodes.clear();
     for (const node of metadata.nodes) this.#nodes.set(node.nodeId, node);
     return metadata;
   }
@@ -81,14 +84,13 @@ export class Cluster {
     const start = this.#turn++;
     const failures: string[] = [];
     for (const list of [known, seeds]) {
-      for (let index = 0; index < list.length; index++) {
-        const choice = list[(start + index) % list.length];
-        if (choice === undefined) continue;
+      for (const choice of this.#inTurn(list, start)) {
         try {
           return await request(await this.#linkTo(choice.name, choice.node.nodeId, choice.node));
         } catch (error) {
           if (!(error instanceof BrokerError) || error.code !== NO_ANSWER || isFinal(error)) throw error;
           failures.push(causeText(error));
+          this.#failedAt.set(choice.name, systemClock.monotonic());
         }
       }
     }
@@ -96,6 +98,14 @@ export class Cluster {
       message: `no broker answers (${[...new Set(failures)].slice(0, 3).join('; ')})`,
       where: { brokers: this.options.brokers.join(',') },
     });
+  }
+
+  /** Rotated by the turn; those that failed lately come last. */
+  #inTurn<T extends { readonly name: string }>(list: readonly T[], start: number): T[] {
+    const since = systemClock.monotonic() - AVOID_MS;
+    const late = (choice: T): number => ((this.#failedAt.get(choice.name) ?? Number.NEGATIVE_INFINITY) > since ? 1 : 0);
+    const turned = list.map((_, index) => list[(start + index) % list.length] as T);
+    return turned.sort((a, b) => late(a) - late(b));
   }
 
   /** Drops every connection; the next call makes new ones. What is open is rejected. */

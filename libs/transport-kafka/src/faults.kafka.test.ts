@@ -137,7 +137,7 @@ async function underLoad(
     const publisher = await transport.openPublisher({ topic, producer: topic, previous: null });
     const load = new Load(publisher, partitions);
     const follower = new Follower(transport, topic, topic);
-    await load.goesOn(200);
+    await load.goesOn(100);
     await faults(load, topic, transport);
     await load.stop();
     for (let partition = 0; partition < partitions; partition++) {
@@ -163,7 +163,7 @@ test('kill -9 of the only broker under load, twice: order holds, nothing is lost
     for (let round = 0; round < 2; round++) {
       await server.kill();
       await server.up();
-      await load.goesOn(200);
+      await load.goesOn(100);
     }
   });
   assert.ok(resent > 0, 'batches were open when the broker died');
@@ -184,7 +184,7 @@ test('a frozen broker: answers that never came are met by the same numbers again
       await server.pause();
       await until('a request was given up', () => resent > before);
       await server.resume();
-      await load.goesOn(200);
+      await load.goesOn(100);
     }
   });
 });
@@ -197,9 +197,9 @@ test('three brokers, each killed and brought back in turn: order holds and both 
     for (const part of ['n1', 'n2', 'n3']) {
       await server.kill(part);
       // Each node leads one of three partitions: its death moves a leader, and with two in sync writing goes on.
-      await load.goesOn(200);
+      await load.goesOn(100);
       await server.upPart(part);
-      await load.goesOn(200);
+      await load.goesOn(100);
     }
   });
 });
