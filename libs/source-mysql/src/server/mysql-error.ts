@@ -19,6 +19,7 @@ export function mysqlErrorFields(error: unknown): MysqlError {
 export const SERVER_ERRORS = {
   /** The dump thread gives up: position, purge, id and so on; the text says which. */
   MASTER_FATAL_ERROR_READING_BINLOG: 1236,
+  ACCESS_DENIED: 1045,
   SPECIFIC_ACCESS_DENIED: 1227,
   /** MariaDB: another replica with our id connected. */
   SLAVE_SAME_ID: 4052,

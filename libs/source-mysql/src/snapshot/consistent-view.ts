@@ -31,6 +31,7 @@ export async function openConsistentView(
 }
 
 async function mariadbView(reader: ServerSession): Promise<SourcePosition> {
+  await withoutLog(reader);
   await beginView(reader);
   const rows = await reader.query("SHOW STATUS LIKE 'binlog_snapshot_%'");
   const status = new Map(rows.map((row) => [String(row['Variable_name']).toLowerCase(), row['Value'] ?? '']));
@@ -52,6 +53,18 @@ async function mysqlView(
     return await currentPosition(control);
   } finally {
     await control.query('UNLOCK TABLES');
+  }
+}
+
+/**
+ * A session that may log keeps the locks of all tables that it has read until its transaction ends, even beyond ROLLBACK TO SAVEPOINT
+ * (seen on 10.11). Without the grant (BINLOG ADMIN) they stay, and DDL on tables already read waits for the end of the snapshot.
+ */
+async function withoutLog(reader: ServerSession): Promise<void> {
+  try {
+    await reader.query('SET SESSION sql_log_bin = 0');
+  } catch (error) {
+    if (!isMysyncError(error, 'SOURCE_GRANT_MISSING')) throw error;
   }
 }
 

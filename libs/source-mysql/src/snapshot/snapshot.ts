@@ -14,7 +14,7 @@ import type { Snapshot, SnapshotProgress, SourceItem } from '../port.ts';
 import { listTables } from '../schema/table-facts.ts';
 import type { ServerSession } from '../server/session.ts';
 import { openConsistentView } from './consistent-view.ts';
-import { readTableRows } from './table-rows.ts';
+import { readTableRows, type TableReading, understandTable } from './table-rows.ts';
 
 export interface SnapshotOptions {
   readonly source: ResolvedOptions;
@@ -32,12 +32,16 @@ export async function openSnapshot(options: SnapshotOptions): Promise<Snapshot> 
   try {
     control = await options.openSession();
     await control.query('SET SESSION wait_timeout = 31536000');
+    // MySQL else tells row counts of up to a day ago
+    if (control.facts.flavor === 'mysql') await control.query('SET SESSION information_schema_stats_expiry = 0');
     const tables = await listTables(control, options.source.captures);
     if (tables.length === 0) {
       throw sourceErrors.SOURCE_TABLES_NONE({ message: 'no table that the user can see is to be captured' });
     }
+    const readings: TableReading[] = [];
+    for (const table of tables) readings.push(await understandTable(control, table, options.source));
     const position = await openConsistentView(reader, control, tables);
-    return new TableSnapshot({ ...options, reader, control, tables, position });
+    return new TableSnapshot({ ...options, reader, control, tables, readings, position });
   } catch (error) {
     reader.close();
     control?.close();
@@ -49,6 +53,7 @@ interface TableSnapshotOptions extends SnapshotOptions {
   readonly reader: ServerSession;
   readonly control: ServerSession;
   readonly tables: readonly TableRef[];
+  readonly readings: readonly TableReading[];
   readonly position: SourcePosition;
 }
 
@@ -85,11 +90,11 @@ class TableSnapshot implements Snapshot {
   }
 
   async *#read(): AsyncGenerator<readonly SourceItem[]> {
-    const { reader, tables } = this.#options;
+    const { reader, readings } = this.#options;
     try {
       await reader.query('SAVEPOINT mysync');
-      for (const table of tables) {
-        yield* this.#readTable(table);
+      for (const reading of readings) {
+        yield* this.#readTable(reading);
         this.#signal.throwIfAborted();
         await reader.query('ROLLBACK TO SAVEPOINT mysync');
       }
@@ -98,9 +103,10 @@ class TableSnapshot implements Snapshot {
     }
   }
 
-  async *#readTable(table: TableRef): AsyncGenerator<readonly SourceItem[]> {
+  async *#readTable(reading: TableReading): AsyncGenerator<readonly SourceItem[]> {
     const { reader, control, source, position, onProgress } = this.#options;
     const signal = this.#signal;
+    const { table } = reading;
     const { clock } = source;
     const estimatedRows = await estimate(control, table);
     const transaction = encodeTransaction({
@@ -112,7 +118,7 @@ class TableSnapshot implements Snapshot {
     let rows = 0;
     let reported = clock.monotonic();
     onProgress({ table, rows, estimatedRows, done: false });
-    for await (const batch of readTableRows({ reader, control, table, transaction, source, signal })) {
+    for await (const batch of readTableRows({ reader, control, reading, transaction, source, signal })) {
       signal.throwIfAborted();
       rows += batch.length;
       yield batch;

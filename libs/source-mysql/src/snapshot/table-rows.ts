@@ -19,18 +19,28 @@ const BATCH_BYTES = 1 << 20;
 /** Rows that mysql2 holds for us before it pauses the socket. */
 const BUFFERED_ROWS = 256;
 
+/** What a table was when the snapshot began. */
+export interface TableReading {
+  readonly table: TableRef;
+  readonly plan: TablePlan;
+  readonly shapes: readonly ColumnShape[];
+}
+
 export interface TableRowsOptions {
   readonly reader: ServerSession;
   readonly control: ServerSession;
-  readonly table: TableRef;
+  readonly reading: TableReading;
   readonly transaction: TransactionBlock;
   readonly source: Pick<ResolvedOptions, 'tableRule'>;
   readonly signal: AbortSignal;
 }
 
 export async function* readTableRows(options: TableRowsOptions): AsyncGenerator<readonly EncodedRow[]> {
-  const { plan, shapes } = await understand(options);
-  const { reader, table, transaction } = options;
+  const { reader, control, reading, transaction, source } = options;
+  const { table, plan, shapes } = reading;
+  // an instant ALTER goes unnoticed by the view itself
+  const now = await understandTable(control, table, source);
+  if (now.plan.schema.fingerprint !== plan.schema.fingerprint) throw changed(table, undefined);
   const columns = shapes.map(selectExpression).join(', ');
   const convert = shapes.map(textValue);
   const encoder = new RowEncoder();
@@ -64,12 +74,16 @@ export async function* readTableRows(options: TableRowsOptions): AsyncGenerator<
   if (batch.length > 0) yield batch;
 }
 
-async function understand(options: TableRowsOptions): Promise<{ plan: TablePlan; shapes: readonly ColumnShape[] }> {
-  const { control, table, source } = options;
-  const facts = await readTableFacts(control, table);
+/** Throws SOURCE_SNAPSHOT_RESTART when the table is gone meanwhile. */
+export async function understandTable(
+  session: ServerSession,
+  table: TableRef,
+  source: Pick<ResolvedOptions, 'tableRule'>,
+): Promise<TableReading> {
+  const facts = await readTableFacts(session, table);
   if (facts === undefined) throw changed(table, undefined);
   if (facts.versioned) throw tableVersioned(table);
-  const { shapes, unsupported } = await readColumnShapes(control, table);
+  const { shapes, unsupported } = await readColumnShapes(session, table);
   if (unsupported !== undefined) {
     throw sourceErrors.SOURCE_TYPE_UNSUPPORTED({
       message: `column ${formatTableRef(table)}.${unsupported.column} has the type ${unsupported.type}, which is not known`,
@@ -79,7 +93,7 @@ async function understand(options: TableRowsOptions): Promise<{ plan: TablePlan;
   const rule = source.tableRule(table);
   const schema = buildSchema(table, shapes, chooseKey(shapes, facts.primaryKey, facts.uniqueKeys), rule);
   const plan = compileTable({ schema, ...(rule.partitionBy === undefined ? {} : { partitionBy: rule.partitionBy }) });
-  return { plan, shapes };
+  return { table, plan, shapes };
 }
 
 interface StreamingConnection {

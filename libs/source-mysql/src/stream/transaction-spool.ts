@@ -42,6 +42,8 @@ export class TransactionSpool {
   #file: number | undefined;
   #fileItems = 0;
   #fileBytes = 0;
+  /** A rollback cut into the file, so the last row is there: it is marked when it is read. */
+  #lastIsInFile = false;
 
   constructor(options: TransactionSpoolOptions) {
     this.#options = options;
@@ -91,6 +93,7 @@ export class TransactionSpool {
   seal(): void {
     const last = this.#items.at(-1);
     if (last?.kind === 'row') setLastInTransaction(last.payload, true);
+    this.#lastIsInFile = last === undefined;
   }
 
   /** All items in order; afterwards the spool is empty. */
@@ -162,6 +165,7 @@ export class TransactionSpool {
     const file = this.#file as number;
     let rest = Buffer.alloc(0);
     let batch: SourceItem[] = [];
+    let left = this.#fileItems;
     for (let offset = 0; offset < this.#fileBytes; ) {
       // rows are views into their chunk, so each chunk is new
       const wanted = Math.min(Math.max(READ_BYTES, neededBytes(rest)), this.#fileBytes - offset);
@@ -172,6 +176,9 @@ export class TransactionSpool {
       let at = 0;
       while (neededBytes(chunk.subarray(at)) === 0) {
         at = pushRow(chunk, at, batch);
+        left -= 1;
+        const row = batch.at(-1);
+        if (left === 0 && this.#lastIsInFile && row?.kind === 'row') setLastInTransaction(row.payload, true);
         if (batch.length === BATCH_ITEMS) {
           yield batch;
           batch = [];

@@ -176,7 +176,7 @@ export class ZongjiConnection implements LogConnection {
       connection.query(`SET ${settings.join(', ')}`, (error) => (error === null ? resolve() : reject(error)));
     });
     await new Promise<void>((resolve, reject) => {
-      const done = (error?: unknown): void => (error === undefined ? resolve() : reject(error));
+      const done = (error?: unknown): void => (error === undefined ? resolve() : reject(this.#translate(error)));
       connection.addCommand(new RegisterReplica({ serverId, hostName, done }));
     });
   }
@@ -273,7 +273,8 @@ export class ZongjiConnection implements LogConnection {
         cause: error,
       });
     }
-    if (errno === SERVER_ERRORS.SPECIFIC_ACCESS_DENIED) {
+    // after the login, "access denied" is a missing grant
+    if (errno === SERVER_ERRORS.SPECIFIC_ACCESS_DENIED || errno === SERVER_ERRORS.ACCESS_DENIED) {
       return sourceErrors.SOURCE_GRANT_MISSING({
         message: `user '${credentials.user}' may not read the log`,
         where,
