@@ -180,6 +180,17 @@ test('the marker: gone when one master lost everything, the same when the slots 
   await late.applied(0, put(schema, itemRow(1, 'other'), 100));
   assert.deepEqual(await writer.apply(put(schema, itemRow(1, 'stale'), 50)), { status: 'marker-moved' });
   assert.equal(await sink.readMarker(stream), late.marker);
+  // What a failover to a lagging replica leaves: one copy is older than the others.
+  const [lagging = ''] = await third.keys('mysync:m:*');
+  const older = await third.dumpBuffer(lagging);
+  const before = late.marker;
+  await late.applied(0, put(schema, itemRow(2, 'lost there'), 101));
+  await third.restore(lagging, 0, older, 'REPLACE');
+  assert.deepEqual(await late.apply(), { status: 'marker-moved' });
+  assert.equal(await other.readMarker(stream), before);
+  assert.equal(await sink.readMarker(stream), before);
+  late.marker = before;
+  await late.applied(0, put(schema, itemRow(2, 'again'), 101));
   await third.flushall();
   await using again = nodes.sink();
   assert.equal(await again.readMarker(stream), null);

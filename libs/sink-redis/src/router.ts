@@ -192,6 +192,7 @@ export class ClusterRouter {
       connection.destroy('not usable');
       throw error;
     }
+    this.#connections.get(name)?.destroy('replaced');
     this.#connections.set(name, connection);
     if (this.#known.has(name)) this.#onDoubt(`reconnected to Redis at ${name}`);
     this.#known.add(name);

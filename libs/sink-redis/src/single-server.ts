@@ -214,6 +214,7 @@ export class SingleServer implements RedisBackend {
         connection = await RedisConnection.open(address, this.#settings);
         await this.#greet(connection);
         if (this.#open !== null) this.#onDoubt(`reconnected to Redis at ${connection.name}`);
+        this.#open?.destroy('replaced');
         this.#open = connection;
         return connection;
       } catch (error) {
