@@ -3,6 +3,8 @@ import { type TestServer, until } from '@mysync/harness';
 import { transportConformance } from '@mysync/transport/conformance';
 import { sharedKafka, topicName, transportOn, withAdmin } from './testing.ts';
 
+const TOPIC_RESOURCE = 2;
+
 let server: TestServer;
 
 before(async () => {
@@ -22,8 +24,17 @@ transportConformance({
   },
   truncateBefore: async (topic, partition, offset) => {
     await withAdmin(server, async (admin) => {
-      await admin.fetchTopicOffsets(topic); // kafkajs deletes records only of topics it has heard of
-      await admin.deleteTopicRecords({ topic, partitions: [{ partition, offset: `${offset}` }] });
+      // Only records of topics that are not compacted may be deleted, and kafkajs must have heard of the topic.
+      const configEntries = [{ name: 'cleanup.policy', value: 'delete' }];
+      await admin.alterConfigs({
+        validateOnly: false,
+        resources: [{ type: TOPIC_RESOURCE, name: topic, configEntries }],
+      });
+      await admin.fetchTopicOffsets(topic);
+      await until('the records are deleted', async () => {
+        await admin.deleteTopicRecords({ topic, partitions: [{ partition, offset: `${offset}` }] });
+        return true;
+      });
     });
   },
   createCompactingTopic: async (transport, name, deleteRetentionMs) => {
