@@ -216,6 +216,21 @@ for (const flavor of FLAVORS) {
     });
   });
 
+  describe(`a row beyond the size of a packet on ${flavor}`, { timeout: 60_000 }, () => {
+    it('comes whole by both ways', async () => {
+      await using db = await TestDatabase.create(flavor);
+      await db.run('CREATE TABLE t (id INT PRIMARY KEY, v LONGBLOB)');
+      const source = db.source();
+      const from = await source.currentPosition();
+      await db.run("INSERT INTO t VALUES (1, REPEAT(x'00FF41', 7000000)), (2, 'x')");
+      for (const items of [await readItems(source, from), (await readSnapshot(source)).items]) {
+        const [row] = [...replay(items).values()];
+        const value = row?.after?.['v'] as Uint8Array;
+        assert.ok(Buffer.from(value).equals(Buffer.alloc(21_000_000, Buffer.from([0, 255, 65]))));
+      }
+    });
+  });
+
   describe(`a large transaction on ${flavor}`, { timeout: 120_000 }, () => {
     it('goes through a file and comes out whole (D1)', async () => {
       await using db = await TestDatabase.create(flavor);

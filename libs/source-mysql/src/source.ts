@@ -18,7 +18,7 @@ import type { MysqlSourceOptions, ResolvedOptions } from './options.ts';
 import type { BinlogSource, ServerIdentity, Snapshot, SnapshotProgress, SourceItem } from './port.ts';
 import { currentSchemas } from './schema/current-schemas.ts';
 import { listTables } from './schema/table-facts.ts';
-import { currentPosition, logFiles } from './server/log-state.ts';
+import { currentPosition, logFiles, replicaName } from './server/log-state.ts';
 import { formatHost, ServerSession } from './server/session.ts';
 import { openSnapshot } from './snapshot/snapshot.ts';
 import { streamLog } from './stream/log-stream.ts';
@@ -111,7 +111,7 @@ class MysqlSource implements BinlogSource {
     return [
       ...settings,
       ...(await checkGrants(session, tables)),
-      ...(await checkServerId(session, this.#options.serverId)),
+      ...(await checkServerId(session, this.#options.serverId, replicaName(this.#options.name))),
       ...(await checkTables(session, this.#options, tables)),
     ];
   }

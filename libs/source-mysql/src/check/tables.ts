@@ -23,6 +23,7 @@ export async function checkTables(
   }
   const findings = [finding('ok', 'SOURCE_TABLES_NONE', `${tables.length} tables are captured`)];
   for (const ref of tables) findings.push(...(await checkTable(session, options, ref)));
+  if (logsCascades(session)) return findings;
   for (const { child, parent } of await readCascades(session)) {
     if (!options.captures(child)) continue;
     const level = 'warning';
@@ -30,6 +31,11 @@ export async function checkTables(
     findings.push(finding(level, 'SOURCE_CASCADE_SUSPECTED', message));
   }
   return findings;
+}
+
+/** Newer versions of MySQL log the rows that a foreign key changes (seen on 9.7). */
+function logsCascades(session: ServerSession): boolean {
+  return session.facts.flavor === 'mysql' && session.facts.versionNumber >= 90_700;
 }
 
 async function checkTable(

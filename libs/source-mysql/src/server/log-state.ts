@@ -74,6 +74,11 @@ export interface ConnectedReplica {
   readonly host: string;
 }
 
+/** How SHOW REPLICAS names the reader of a source; the server keeps 60 bytes. */
+export function replicaName(source: string): string {
+  return `mysync-${source}`.slice(0, 60);
+}
+
 /** The replicas that are connected; undefined when we may not see them. */
 export async function connectedReplicas(session: ServerSession): Promise<readonly ConnectedReplica[] | undefined> {
   try {

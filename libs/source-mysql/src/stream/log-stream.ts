@@ -18,7 +18,7 @@ import { Charsets } from '../schema/charsets.ts';
 import { TableBook } from '../schema/table-book.ts';
 import { listTables } from '../schema/table-facts.ts';
 import { LazySession } from '../server/lazy-session.ts';
-import { checkPosition, connectedReplicas, logFiles, ownServerId } from '../server/log-state.ts';
+import { checkPosition, connectedReplicas, logFiles, ownServerId, replicaName } from '../server/log-state.ts';
 import { formatHost, type ServerSession } from '../server/session.ts';
 import { ZongjiConnection } from '../zongji/zongji-connection.ts';
 import { TransactionAssembler } from './transaction-assembler.ts';
@@ -147,13 +147,13 @@ class LogRun {
       const charsets = await Charsets.load(session);
       const listed = await listTables(session, source.captures);
       const names = await session.variables(['lower_case_table_names']);
-      const serverId = await freeServerId(session, source.serverId);
+      const serverId = await freeServerId(session, source.serverId, replicaName(source.name));
       const book = new TableBook({ ...source, session: this.#lookups, charsets, listed });
       this.#connection = await ZongjiConnection.open({
         host: facts.host,
         credentials: source,
         serverId,
-        hostName: `mysync-${source.name}`.slice(0, 60),
+        hostName: replicaName(source.name),
         replicaUuid: randomUUID(),
         from: start,
         heartbeatMs: source.heartbeatMs,
@@ -198,12 +198,14 @@ async function reachable(session: ServerSession, position: SourcePosition): Prom
   return { file: next.file, offset: FIRST_OFFSET };
 }
 
-/** The configured id, unless somebody else has it; else a random one of the highest quarter that nobody has. */
-async function freeServerId(session: ServerSession, configured: number | undefined): Promise<number> {
-  const taken = new Set([
-    await ownServerId(session),
-    ...((await connectedReplicas(session)) ?? []).map((replica) => replica.serverId),
-  ]);
+/**
+ * The configured id, unless somebody else has it; else a random one of the highest quarter that nobody has. A replica of our own
+ * name is a former connection of this source that the server has not missed yet: it is the one that has to go.
+ */
+async function freeServerId(session: ServerSession, configured: number | undefined, name: string): Promise<number> {
+  const replicas = (await connectedReplicas(session)) ?? [];
+  const others = configured === undefined ? replicas : replicas.filter((replica) => replica.host !== name);
+  const taken = new Set([await ownServerId(session), ...others.map((replica) => replica.serverId)]);
   if (configured !== undefined) {
     if (taken.has(configured)) throw serverIdInUse(session, configured);
     return configured;

@@ -133,7 +133,7 @@ export class ZongjiConnection implements LogConnection {
 
   async #start(): Promise<void> {
     const zongji = this.#zongji;
-    const { serverId, from, clock } = this.#options;
+    const { serverId, from, clock, host, credentials } = this.#options;
     zongji._isChecksumEnabled = (done) => {
       this.#prepare().then(
         () => done(null, false),
@@ -143,7 +143,15 @@ export class ZongjiConnection implements LogConnection {
     zongji.on('binlog', (event: ZongjiEvent) => {
       this.#control = controlOf(event);
     });
+    // logging in has a time limit of its own, the questions after it have none
+    const limitMs = credentials.connectionTimeoutMs * 2;
+    const late = sourceErrors.SOURCE_UNREACHABLE({
+      message: `${formatHost(host)} did not begin to send its log within ${limitMs} ms`,
+      where: { host: formatHost(host) },
+    });
+    let timer: NodeJS.Timeout | undefined;
     await new Promise<void>((resolve, reject) => {
+      timer = setTimeout(() => reject(late), limitMs);
       zongji.on('error', (error: unknown) => {
         reject(error);
         this.#fail(this.#translate(error));
@@ -153,7 +161,7 @@ export class ZongjiConnection implements LogConnection {
         resolve();
       });
       zongji.start({ serverId, filename: from.file, position: from.offset });
-    });
+    }).finally(() => clearTimeout(timer));
     this.#lastHeard = clock.monotonic();
   }
 
@@ -266,7 +274,14 @@ export class ZongjiConnection implements LogConnection {
     if (isMysyncError(error)) return error;
     const { errno, code } = mysqlErrorFields(error);
     const where = { host: formatHost(host) };
-    if (errno === SERVER_ERRORS.MASTER_FATAL_ERROR_READING_BINLOG || errno === SERVER_ERRORS.SLAVE_SAME_ID) {
+    if (errno === SERVER_ERRORS.SLAVE_SAME_ID) {
+      return sourceErrors.SOURCE_SERVER_ID_IN_USE({
+        message: `another replica with the server id ${this.#options.serverId} has connected to ${formatHost(host)}`,
+        where: { ...where, serverId: this.#options.serverId },
+        cause: error,
+      });
+    }
+    if (errno === SERVER_ERRORS.MASTER_FATAL_ERROR_READING_BINLOG) {
       return sourceErrors.SOURCE_EVENT_UNREADABLE({
         message: 'the server refuses to send the log',
         where,
