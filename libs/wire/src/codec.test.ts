@@ -50,7 +50,7 @@ const changes: fc.Arbitrary<Case> = table.chain((made) =>
       other: rowOf(made),
       transaction,
       ordinal: fc.oneof(fc.integer({ min: 0, max: 300 }), fc.integer({ min: 0, max: 2 ** 33 })),
-      eventFile: fc.constantFrom('', 'binlog.000002'),
+      eventFile: fc.constantFrom('', 'binlog.000001', 'binlog.000002'),
       eventOffset: fc.oneof(fc.nat(), fc.maxSafeNat()),
       last: fc.boolean(),
     })
