@@ -42,6 +42,10 @@ export interface CompactionOptions {
   readonly checkLease: () => void;
   /** Lets others run; throws when it is time to stop. */
   readonly pause: () => Promise<void>;
+  /** Below this many dirty bytes nothing is done, unless a tombstone's time is over. Default 0. */
+  readonly minDirtyBytes?: number;
+  /** … and below this share of what would be walked. Default 0. */
+  readonly minDirtyRatio?: number;
   /** Bytes rewritten per transaction. Default 2 MiB. */
   readonly stepBytes?: number;
   /** Neighbours are joined up to this size. Default 256 KiB. */
@@ -102,6 +106,7 @@ async function findLatest(options: CompactionOptions, from: number, end: number)
   const youngest = options.nowMs - options.entry.minCompactionLagMs;
   let next = from;
   let memory = 0;
+  let dirtyBytes = 0;
   let sincePause = 0;
   while (next < end && memory < options.memoryBytes) {
     const batch = load(options, next);
@@ -116,13 +121,14 @@ async function findLatest(options: CompactionOptions, from: number, end: number)
       at += recordLength(source, at);
     }
     next = header.lastOffset + 1;
+    dirtyBytes += source.length;
     sincePause += source.length;
     if (sincePause > STEP_BYTES) {
       sincePause = 0;
       await options.pause();
     }
   }
-  return { latest, dirtyEnd: next };
+  return { latest, dirtyBytes, dirtyEnd: next };
 }
 
 /** What one transaction of the walk changes. */
@@ -186,13 +192,20 @@ class Step {
   }
 }
 
-/** One pass over one partition. Resolves with the bytes of the batches up to `cleanedTo` afterwards. */
-export async function compactPartition(options: CompactionOptions): Promise<void> {
+/** One pass over one partition; false when there was too little to do. */
+export async function compactPartition(options: CompactionOptions): Promise<boolean> {
   const { store, entry, partition, nowMs, checkLease } = options;
   store.refresh();
   const before = store.partition(entry.id, partition);
-  if (before === undefined) return;
-  const { latest, dirtyEnd } = await findLatest(options, Math.max(before.cleanedTo, before.earliest), before.end);
+  if (before === undefined) return false;
+  const { latest, dirtyBytes, dirtyEnd } = await findLatest(
+    options,
+    Math.max(before.cleanedTo, before.earliest),
+    before.end,
+  );
+  const isDue = before.horizonMs > 0 && nowMs >= before.horizonMs;
+  const least = Math.max(options.minDirtyBytes ?? 0, (options.minDirtyRatio ?? 0) * (before.cleanBytes + dirtyBytes));
+  if (!isDue && (dirtyBytes === 0 || dirtyBytes < least)) return false;
   const joinedBytes = options.joinedBytes ?? JOINED_BYTES;
   const step = new Step(options, before.earliest);
   let pending: KeptRecords[] = [];
@@ -237,4 +250,5 @@ export async function compactPartition(options: CompactionOptions): Promise<void
     const cleanedTo = Math.max(state.cleanedTo, dirtyEnd);
     store.put(metaKey.partition(entry.id, partition), { ...state, cleanedTo, cleanBytes, horizonMs });
   });
+  return true;
 }

@@ -24,10 +24,14 @@ export function checkDataFile(file: string): void {
     return;
   }
   try {
-    const { size } = fstatSync(fd);
     const head = Buffer.alloc(2 * 65536);
-    const length = readSync(fd, head, 0, head.length, 0);
-    const problem = size === 0 ? null : findProblem(head.subarray(0, length), size);
+    let problem: string | null = null;
+    // Others may be writing: the pages that a root page counts are written before it, so the size is taken after it.
+    for (let tries = 0; tries < 3 && (tries === 0 || problem !== null); tries++) {
+      const length = readSync(fd, head, 0, head.length, 0);
+      const { size } = fstatSync(fd);
+      problem = size === 0 ? null : findProblem(head.subarray(0, length), size);
+    }
     if (problem !== null) throw logErrors.LOG_CORRUPT({ message: `${file}: ${problem}`, where: { file } });
   } finally {
     closeSync(fd);

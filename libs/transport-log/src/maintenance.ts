@@ -26,6 +26,9 @@ interface Lease {
   readonly beatMs: number;
 }
 
+/** A look at a dirty stretch costs reading it: once in a twentieth of the lag, in which it grows by little. */
+const LOOK_AGAIN_SHARE = 1 / 20;
+
 class LeaseLost extends Error {}
 
 export class Maintenance {
@@ -34,6 +37,8 @@ export class Maintenance {
   readonly #token = randomId();
   readonly #stop = new AbortController();
   readonly #done: Promise<void>;
+  /** When a partition with too few old records is looked at again. */
+  readonly #notBefore = new Map<string, number>();
 
   constructor(store: Store, options: MaintenanceOptions) {
     this.#store = store;
@@ -92,14 +97,26 @@ export class Maintenance {
         await removeOlder(this.#store, entry, partition, nowMs - entry.retentionMs, checkLease);
       return;
     }
-    const dirtyBytes = state.bytes - state.cleanBytes;
-    const isDirty =
-      dirtyBytes >= this.#options.minDirtyBytes && dirtyBytes >= this.#options.minDirtyRatio * state.bytes;
+    // What may be dirty, young records included; how much of it is old enough is known only after a look.
+    const mayBeDirty = state.bytes - state.cleanBytes >= this.#options.minDirtyBytes;
     const isDue = state.horizonMs > 0 && nowMs >= state.horizonMs;
-    if (!isDirty && !isDue) return;
-    const { memoryBytes } = this.#options;
+    const key = `${entry.id}/${partition}`;
+    if (!isDue && (!mayBeDirty || nowMs < (this.#notBefore.get(key) ?? 0))) return;
+    const { memoryBytes, minDirtyBytes, minDirtyRatio } = this.#options;
+    const limits = { memoryBytes, minDirtyBytes, minDirtyRatio };
     const pause = (): Promise<void> => this.#pause();
-    await compactPartition({ store: this.#store, topic, entry, partition, nowMs, memoryBytes, checkLease, pause });
+    const done = await compactPartition({
+      store: this.#store,
+      topic,
+      entry,
+      partition,
+      nowMs,
+      ...limits,
+      checkLease,
+      pause,
+    });
+    if (done) this.#notBefore.delete(key);
+    else this.#notBefore.set(key, nowMs + entry.minCompactionLagMs * LOOK_AGAIN_SHARE);
   }
 
   #topics(): { readonly name: string; readonly entry: TopicEntry }[] {

@@ -14,6 +14,7 @@ export type ChildTask =
       readonly fsync: 'commit' | 'interval';
     }
   | { readonly kind: 'compact'; readonly path: string; readonly fsync: 'commit' | 'interval' }
+  | { readonly kind: 'reopen'; readonly path: string }
   | { readonly kind: 'follow'; readonly path: string; readonly topic: string }
   | {
       readonly kind: 'member';
@@ -29,7 +30,7 @@ export type ChildMessage =
   | { readonly kind: 'read'; readonly offset: number; readonly key: string }
   | { readonly kind: 'assigned' | 'revoked'; readonly partition: number }
   | { readonly kind: 'committed'; readonly partition: number; readonly code: string }
-  | { readonly kind: 'failed'; readonly code: string };
+  | { readonly kind: 'failed'; readonly code: string; readonly text: string };
 
 function tell(message: ChildMessage): void {
   process.send?.(message);
@@ -103,10 +104,20 @@ async function compact(task: ChildTask & { kind: 'compact' }): Promise<void> {
     path,
     fsync,
     maintenance: { intervalMs: 1, minDirtyBytes: 0, minDirtyRatio: 0.001 },
-    onProblem: (error) => tell({ kind: 'failed', code: codeOf(error) }),
+    onProblem: (error) => tell({ kind: 'failed', code: codeOf(error), text: String(error) }),
   });
   tell({ kind: 'ready' });
   await new Promise(() => setInterval(() => {}, 1000));
+}
+
+/** Opens and closes many times; every other time it leaves by closing only when the process exits. */
+async function reopen(task: ChildTask & { kind: 'reopen' }): Promise<void> {
+  for (let round = 0; round < 25; round++) {
+    const transport = await LogTransport.open({ path: task.path, fsync: 'interval', maintenance: false });
+    if (round < 24) await transport.close();
+  }
+  tell({ kind: 'ready' });
+  process.disconnect?.();
 }
 
 const task = JSON.parse(process.argv[2] ?? '{}') as ChildTask;
@@ -114,10 +125,11 @@ const work = {
   publish: () => publish(task as ChildTask & { kind: 'publish' }),
   follow: () => follow(task as ChildTask & { kind: 'follow' }),
   member: () => member(task as ChildTask & { kind: 'member' }),
+  reopen: () => reopen(task as ChildTask & { kind: 'reopen' }),
   compact: () => compact(task as ChildTask & { kind: 'compact' }),
 }[task.kind];
 // A child whose parent is gone must not stay.
 process.on('disconnect', () => process.exit(0));
 work().catch((error: unknown) => {
-  tell({ kind: 'failed', code: codeOf(error) });
+  tell({ kind: 'failed', code: codeOf(error), text: String(error) });
 });

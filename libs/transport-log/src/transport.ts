@@ -105,6 +105,11 @@ export class LogTransport implements Transport {
     return new LogTransport(options, store);
   }
 
+  /** The log's directory, resolved. */
+  get path(): string {
+    return this.#store.path;
+  }
+
   async ensureTopic(spec: TopicSpec): Promise<TopicDescription> {
     return await ensureTopic(this.#use(), spec);
   }
@@ -116,7 +121,7 @@ export class LogTransport implements Transport {
 
   async check(spec: TopicSpec): Promise<readonly Finding[]> {
     const findings: Finding[] = [];
-    const path = this.#store.path;
+    const { path } = this;
     try {
       const store = this.#use();
       const free = store.freeBytes();

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { LogTransport } from './index.ts';
+
+async function opened(t: TestContext, partitions: number): Promise<LogTransport> {
+  const path = mkdtempSync(join(tmpdir(), 'mysync-log-'));
+  const transport = await LogTransport.open({ path, maintenance: false });
+  t.after(async () => {
+    await transport.close();
+    rmSync(path, { recursive: true, force: true });
+  });
+  const times = { deleteRetentionMs: 7 * 86_400_000, minCompactionLagMs: 1, retentionMs: -1 };
+  await transport.ensureTopic({ name: 't', partitions, compacted: true, ...times, allowWeaker: false });
+  return transport;
+}
+
+function gate(): { readonly opened: Promise<void>; open(): void } {
+  let open = (): void => {};
+  const promise = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened: promise, open };
+}
+
+test('a partition is not handled twice in one member, however late the first handler ends', async (t) => {
+  const transport = await opened(t, 1);
+  const options = { topic: 't', group: 'g', maxBatchBytes: 1000, handoverMs: 10 };
+  const slow = await transport.openConsumer(options);
+  const [began, lost, finish, again] = [gate(), gate(), gate(), gate()];
+  let running = 0;
+  let calls = 0;
+  const stop = new AbortController();
+  const slowRun = slow.run(async ({ revoked }) => {
+    assert.equal(running++, 0, 'the first handler has ended');
+    if (++calls === 1) {
+      began.open();
+      revoked.addEventListener('abort', () => lost.open());
+      await finish.opened;
+    } else {
+      again.open();
+      await new Promise((resolve) => revoked.addEventListener('abort', resolve));
+    }
+    running--;
+  }, stop.signal);
+  await began.opened;
+  // A member that is put out (as after a freeze) is revoked, joins anew, and the partition is free to be taken again.
+  await putOut(transport);
+  await lost.opened;
+  for (let look = 0; look < 10; look++) await new Promise((resolve) => setTimeout(resolve, 50));
+  assert.equal(calls, 1);
+  finish.open();
+  await again.opened;
+  stop.abort();
+  await slowRun;
+});
+
+/** What another member does with one whose lease is over. */
+async function putOut(transport: LogTransport): Promise<void> {
+  const { Store } = await import('./store.ts');
+  const { metaKey } = await import('./layout.ts');
+  const { requireTopic } = await import('./topics.ts');
+  const { systemClock } = await import('@mysync/core');
+  const options = {
+    fsync: 'commit',
+    fsyncIntervalMs: 1000,
+    maxBytes: Number.MAX_SAFE_INTEGER,
+    minFreeBytes: 0,
+  } as const;
+  const store = await Store.use({ ...options, path: transport.path, clock: systemClock, onProblem: () => {} });
+  const { id } = requireTopic(store, 't');
+  await store.write(() => {
+    store.put(metaKey.group(id, 'g'), { members: [] });
+    store.put(metaKey.ownership(id, 'g', 0), { member: null, token: null, committed: null });
+    store.announce(metaKey.group(id, 'g'));
+  });
+  await store.release();
+}
+
+test('a topic that is deleted ends its readers and members with TRANSPORT_TOPIC_MISSING', async (t) => {
+  const transport = await opened(t, 1);
+  const consumer = await transport.openConsumer({ topic: 't', group: 'g', maxBatchBytes: 1000, handoverMs: 1000 });
+  const began = gate();
+  const run = consumer.run(async ({ batches, revoked }) => {
+    began.open();
+    for await (const _ of batches(0)) assert.fail('there is nothing');
+    assert.ok(revoked.aborted);
+  }, new AbortController().signal);
+  const read = transport.read({ topic: 't', partition: 0, from: 0 })[Symbol.asyncIterator]().next();
+  await began.opened;
+  const ends = [read, run].map((each) => assert.rejects(Promise.resolve(each), { code: 'TRANSPORT_TOPIC_MISSING' }));
+  await transport.deleteTopic('t');
+  await Promise.all(ends);
+});
