@@ -11,7 +11,7 @@
  */
 import { causeText, isMysyncError, systemClock } from '@mysync/core';
 import { Backoff } from '@mysync/flow';
-import { type OffsetRange, type RecordBatch, transportErrors } from '@mysync/transport';
+import { type IncomingRecord, type OffsetRange, type RecordBatch, transportErrors } from '@mysync/transport';
 import { BrokerError, denied, isFinal } from './broker-error.ts';
 import type { Cluster } from './cluster.ts';
 import { kafkaErrors } from './errors.ts';
@@ -75,15 +75,19 @@ class Cursor {
     this.#wake?.();
   }
 
+  takeNow(): Chunk | null {
+    const chunk = this.chunks.shift();
+    if (chunk === undefined) return null;
+    this.bufferedBytes -= chunk.bytes.length;
+    return chunk;
+  }
+
   /** The next chunk; null when closed; throws what ended the cursor, after the chunks before it. */
   async take(): Promise<Chunk | null> {
     for (;;) {
       if (this.closed) return null;
-      const chunk = this.chunks.shift();
-      if (chunk !== undefined) {
-        this.bufferedBytes -= chunk.bytes.length;
-        return chunk;
-      }
+      const chunk = this.takeNow();
+      if (chunk !== null) return chunk;
       if (this.error !== null) throw this.error;
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
@@ -134,17 +138,32 @@ export class Fetcher {
     if (signal.aborted || this.#stop.signal.aborted) cursor.close();
     this.#cursors.add(cursor);
     try {
+      let reader: BatchReader | null = null;
+      let highWatermark = 0;
       for (;;) {
-        this.#kick();
-        const chunk = await cursor.take();
-        if (chunk === null) return;
-        this.#kick();
-        const reader = new BatchReader(chunk.bytes, chunk.from, { topic, partition });
-        for (let decoded = reader.next(maxBatchBytes); decoded !== null; decoded = reader.next(maxBatchBytes)) {
-          const { records, nextOffset } = decoded;
-          yield { partition, records, nextOffset, endOffset: Math.max(chunk.highWatermark, nextOffset) };
-          if (cursor.closed) return;
+        // As much as has come, up to the limit: small answers must not become small batches when the taker is slow.
+        const records: IncomingRecord[] = [];
+        let nextOffset: number | null = null;
+        let room = maxBatchBytes;
+        while (room > 0) {
+          if (reader === null) {
+            this.#kick();
+            const chunk: Chunk | null = nextOffset === null ? await cursor.take() : cursor.takeNow();
+            if (chunk === null) break;
+            reader = new BatchReader(chunk.bytes, chunk.from, { topic, partition });
+            highWatermark = chunk.highWatermark;
+          }
+          const decoded = reader.next(room, records);
+          if (decoded === null) {
+            reader = null;
+            continue;
+          }
+          nextOffset = decoded.nextOffset;
+          room -= decoded.bytes;
         }
+        if (nextOffset === null) return;
+        yield { partition, records, nextOffset, endOffset: Math.max(highWatermark, nextOffset) };
+        if (cursor.closed) return;
       }
     } finally {
       signal.removeEventListener('abort', close);

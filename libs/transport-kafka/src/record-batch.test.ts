@@ -50,10 +50,12 @@ const bytes = fc.oneof(
   fc.constant(new Uint8Array(8191)),
   fc.constant(new Uint8Array(8193).fill(7)),
 );
+// kafkajs keeps headers in a plain object, where names such as `toString` or `1` have a life of their own.
+const headerName = fc.string({ maxLength: 12, unit: 'grapheme' }).map((name) => `h${name}`);
 const outgoing: fc.Arbitrary<OutgoingRecord> = fc.record({
   key: bytes,
   value: fc.option(bytes),
-  headers: fc.uniqueArray(fc.record({ name: fc.string({ maxLength: 12, unit: 'grapheme' }), value: bytes }), {
+  headers: fc.uniqueArray(fc.record({ name: headerName, value: bytes }), {
     maxLength: 3,
     selector: ({ name }) => name,
   }),
@@ -182,5 +184,5 @@ test('control batches are passed over, and the offset goes on', async () => {
   batch.writeInt16BE(0x30, 21);
   batch.writeUInt32BE(crc32c(batch.subarray(21)), 17);
   const reader = new BatchReader(batch, 0, PLACE);
-  assert.deepEqual(reader.next(1000), { records: [], nextOffset: 1 });
+  assert.deepEqual(reader.next(1000), { records: [], nextOffset: 1, bytes: 0 });
 });

@@ -38,6 +38,8 @@ function offsetAt(bytes: Buffer, at: number): number {
 export interface DecodedRecords {
   readonly records: IncomingRecord[];
   readonly nextOffset: number;
+  /** Bytes of the records that this call added. */
+  readonly bytes: number;
 }
 
 /** Walks over whole batches, a bounded number of bytes at a time. */
@@ -61,10 +63,9 @@ export class BatchReader {
     this.#place = place;
   }
 
-  /** The next records, of at most about `maxBytes` (but at least one batch or one record), or null at the end. */
-  next(maxBytes: number): DecodedRecords | null {
+  /** The next records, of at most about `maxBytes` (but at least one batch or one record), or null at the end. Appends to `records`. */
+  next(maxBytes: number, records: IncomingRecord[] = []): DecodedRecords | null {
     if (this.#records === null && this.#batchAt >= this.#bytes.length) return null;
-    const records: IncomingRecord[] = [];
     let room = maxBytes;
     while (room > 0) {
       if (this.#records === null) {
@@ -77,7 +78,7 @@ export class BatchReader {
         throw error instanceof RangeError || error instanceof TypeError ? this.#corrupt(causeText(error)) : error;
       }
     }
-    return { records, nextOffset: this.#from };
+    return { records, nextOffset: this.#from, bytes: maxBytes - room };
   }
 
   #openBatch(): void {
