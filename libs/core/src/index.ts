@@ -18,6 +18,7 @@ export {
   MysyncError,
 } from './errors.ts';
 export type { Finding } from './finding.ts';
+export { numberText } from './number-text.ts';
 export {
   type BinlogPosition,
   binlogFileNumber,

@@ -26,6 +26,5 @@ export {
   isJsonColumn,
   type JsonOptions,
   jsonValue,
-  numberText,
   valueText,
 } from './value.ts';

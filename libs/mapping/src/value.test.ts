@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { numberText } from '@mysync/core';
 import fc from 'fast-check';
 import { column } from './schema.fixture.ts';
-import { jsonValue, numberText, valueText } from './value.ts';
+import { jsonValue, valueText } from './value.ts';
 
 test('texts of values', () => {
   assert.equal(valueText(18446744073709551615n, column('a', 'bigint unsigned', 'uint')), '18446744073709551615');

@@ -1,5 +1,5 @@
 /** Values as text and as JSON, exactly: no digit is lost, no text is guessed. */
-import type { Column, ColumnValue } from '@mysync/core';
+import { type Column, type ColumnValue, numberText } from '@mysync/core';
 
 /** How bytes become text. */
 export type BytesText = 'base64' | 'hex';
@@ -34,22 +34,6 @@ export function valueText(
 
 export function bytesText(value: Uint8Array, format: BytesText): string {
   return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString(format);
-}
-
-/** The shortest decimal text that reads back as the same number; `single`: as the same 32-bit number. */
-export function numberText(value: number, single: boolean): string {
-  if (value === 0) return Object.is(value, -0) ? '-0' : '0';
-  if (single && !Number.isInteger(value)) return singleText(value);
-  if (single && Math.abs(value) > 0xffffff) return singleText(value);
-  return String(value);
-}
-
-function singleText(value: number): string {
-  for (let digits = 1; digits < 9; digits++) {
-    const short = Number(value.toPrecision(digits));
-    if (Math.fround(short) === value) return String(short);
-  }
-  return String(Number(value.toPrecision(9)));
 }
 
 /** A value as JSON text; undefined is not JSON and must be left out by the caller. */

@@ -1,6 +1,6 @@
 /** Writes rows as the text of documents: by hand, so that every digit stays and nothing is serialised twice. */
-import type { ColumnValue } from '@mysync/core';
-import { bytesText, maskValue, numberText } from '@mysync/mapping';
+import { type ColumnValue, numberText } from '@mysync/core';
+import { bytesText, maskValue } from '@mysync/mapping';
 import { isCalendarDate } from './dates.ts';
 import type { Field } from './fields.ts';
 

@@ -1,6 +1,6 @@
 /** A table's rule compiled for one schema: turns changes into the rows of the apply script. */
 import { createHash } from 'node:crypto';
-import { type Column, type ColumnValue, formatTableRef, type RowKey, type TableSchema } from '@mysync/core';
+import { type Column, type ColumnValue, formatTableRef, numberText, type RowKey, type TableSchema } from '@mysync/core';
 import {
   bytesText,
   columnIndex,
@@ -9,7 +9,6 @@ import {
   compileTemplate,
   isDecimalColumn,
   maskValue,
-  numberText,
   type ProjectedColumn,
   type RowTemplate,
 } from '@mysync/mapping';
@@ -122,12 +121,16 @@ function hashEncoder(
     args.push(String(nulls.length), ...nulls);
     pushMemberships(indexes, change, args);
   };
-  if (indexes.length > 0 || ttl !== '' || masked || fields.length === 0) return general;
-  const count = String(fields.length * 2);
+  const plain = indexes.length === 0 && ttl === '' && !masked;
+  if (!plain || fields.length === 0 || fields.length > MAX_PLAIN_FIELDS) return general;
   const places = fields.map((field) => field.index);
   return (change, record, args) => {
+    if (announced.get(args) !== names) {
+      announced.set(args, names);
+      args.push('f', String(names.length), ...names);
+    }
     const start = args.length;
-    args.push('h', record, count);
+    args.push('h', record);
     const { row } = change;
     for (let at = 0; at < places.length; at++) {
       const value = row[places[at] as number];
@@ -136,9 +139,20 @@ function hashEncoder(
         general(change, record, args);
         return;
       }
-      args.push(names[at] as string, (writers[at] as FieldWriter)(value));
+      args.push((writers[at] as FieldWriter)(value));
     }
   };
+}
+
+/** The field names that the `h` rows of a script's arguments have, as last said in them. */
+const announced = new WeakMap<Argument[], readonly string[]>();
+/** Lua unpacks less than 8000 values at once. */
+const MAX_PLAIN_FIELDS = 3_000;
+
+/** Takes back what was appended for a row that cannot be applied. */
+export function takeBack(args: Argument[], length: number): void {
+  args.length = length;
+  announced.delete(args);
 }
 
 function fieldWriter(column: Column, bytes: 'base64' | 'hex' | 'raw'): FieldWriter {

@@ -118,3 +118,13 @@ test('a delete is a record with a null value that carries its message in a heade
   assert.equal(payloadOf({ value: null, headers: [other, ...gone.headers] }), payload);
   assert.equal(payloadOf({ value: null, headers: [other] }), null);
 });
+
+test('a FLOAT reads as the shortest number of its 32 bits, a DOUBLE as it is', () => {
+  const columns = [column('id', 'uint', 1), column('f', 'float'), column('d', 'double')];
+  const floats = makeTableSchema({ database: 'shop', table: 'floats', keyRule: 'primary', columns });
+  const change = { operation: 'insert', eventFile: '', eventOffset: 0, ordinal: 1, before: null } as const;
+  const after = [1, Math.fround(0.1), 0.1 + 0.2];
+  const { payload } = new RowEncoder().encode(compileTable({ schema: floats }), transaction, { ...change, after });
+  const json = messageToJson(new MessageDecoder().decode(payload));
+  assert.deepEqual(json['after'], { id: 1, f: 0.1, d: 0.30000000000000004 });
+});

@@ -1,5 +1,5 @@
 /** Messages as JSON for people: exact, not fast. */
-import type { ColumnValue } from '@mysync/core';
+import { type ColumnValue, numberText, type TableSchema } from '@mysync/core';
 import type { BaseMessage } from './message.ts';
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
@@ -41,14 +41,14 @@ export function messageToJson(message: BaseMessage): { readonly [name: string]: 
       return { ...head, database: message.table.database, table: message.table.table, statement: message.statement };
     default: {
       const { schema } = message;
-      const names = schema.columns.map((column) => column.name);
+      const row = (values: readonly ColumnValue[] | null) => (values === null ? null : imageToJson(schema, values));
       return {
         ...head,
         database: schema.database,
         table: schema.table,
         schema: schema.fingerprint,
-        before: message.before === null ? null : rowToJson(names, message.before),
-        after: message.after === null ? null : rowToJson(names, message.after),
+        before: row(message.before),
+        after: row(message.after),
       };
     }
   }
@@ -61,6 +61,15 @@ export function rowToJson(names: readonly string[], values: readonly ColumnValue
     if (value !== undefined) row.push([names[index] ?? `#${index}`, valueToJson(value)]);
   }
   return Object.fromEntries(row);
+}
+
+/** A FLOAT as the shortest number that is the same 32 bits, so that 0.1 reads 0.1. */
+function imageToJson(schema: TableSchema, values: readonly ColumnValue[]): { readonly [name: string]: Json } {
+  const names = schema.columns.map((column) => column.name);
+  const readable = values.map((value, index) =>
+    typeof value === 'number' && schema.columns[index]?.kind === 'float' ? Number(numberText(value, true)) : value,
+  );
+  return rowToJson(names, readable);
 }
 
 function valueToJson(value: Exclude<ColumnValue, undefined>): Json {
