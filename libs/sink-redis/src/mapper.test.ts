@@ -17,9 +17,12 @@ function encode(given: RedisTableRule, row: readonly ColumnValue[]): Argument[] 
 }
 
 test('a row with all its columns takes the short way, any other the general one', () => {
-  assert.equal(encode(rule(), itemRow(1))[0], 'h');
+  assert.deepEqual(
+    encode(rule({ fields: ['id', 'name'] }), itemRow(1)).filter((_, at) => at !== 5),
+    [...['f', '2', 'id', 'name', 'h', '1', 'name 1']],
+  );
   assert.equal(encode(rule({ as: 'json' }), itemRow(1))[0], 'j');
-  assert.equal(encode(rule(), itemRow(1, null))[0], 'g');
+  assert.equal(encode(rule(), itemRow(1, null)).indexOf('g'), 2 + schema.columns.length);
   assert.equal(encode(rule({ ttlSeconds: 5 }), itemRow(1))[0], 'g');
   assert.equal(encode(rule({ as: 'json', ttlSeconds: 5 }), itemRow(1))[0], 'g');
   assert.equal(encode(rule({ mask: { name: 'redact' } }), itemRow(1))[0], 'g');
@@ -37,7 +40,7 @@ test('fields, names, masks, NULLs and bytes of a hash', () => {
   assert.match(String(record), /^0{15}1\+[0-9a-f]{8}i{12}$/);
   const data = Buffer.from([0, 1, 255]);
   assert.deepEqual(rest, ['h', '0', '', '8', 'ID', '1', 'name', '', 'data', data, 'note', '***', '0', '0']);
-  assert.deepEqual(encode(rule({ fields: ['id', 'name'] }), itemRow(1, null)).slice(2), [
+  assert.deepEqual(encode(rule({ fields: ['id', 'name'] }), itemRow(1, null)).slice(6), [
     'h',
     '0',
     '',
@@ -48,7 +51,7 @@ test('fields, names, masks, NULLs and bytes of a hash', () => {
     'name',
     '0',
   ]);
-  assert.deepEqual(encode(rule({ fields: ['data'], bytes: 'hex' }), itemRow(1)).slice(2), ['2', 'data', '0001ff']);
+  assert.deepEqual(encode(rule({ fields: ['data'], bytes: 'hex' }), itemRow(1)).slice(5), ['0001ff']);
 });
 
 test('memberships: none where a column is NULL, kept where it is absent', () => {

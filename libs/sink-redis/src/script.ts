@@ -51,7 +51,8 @@ end
 
 /**
  * ARGV 6: how many rows; 7: seconds that deletions are kept; then the rows. KEYS from 2: key and companion of each. Rows:
- * - `h` record n field value …: a whole row as hash without NULLs, time to live, or indexes: the common case, kept cheap
+ * - `f` n field …, before a row: the names of the fields of the `h` rows from here on
+ * - `h` record value …: a whole row as hash without NULLs, time to live, or indexes: the common case, kept cheap
  * - `j` record text: the same as JSON
  * - `d` record: a delete
  * - `g` record kind partial ttl n (field value …) m (field that is NULL …) k (id kind key member score …): any put
@@ -149,32 +150,33 @@ local function put(row, key, companion, old, record)
     call('SET', companion, record, 'EX', ttl + keep)
   end
 end
+local fields, width = {}, 0
 for row = 1, tonumber(A[6]) do
+  if A[i] == 'f' then
+    width = tonumber(A[i + 1])
+    for n = 1, width do fields[2 * n - 1] = A[i + 1 + n] end
+    i = i + 2 + width
+  end
   local op, record, key, companion = A[i], A[i + 1], K[k], K[k + 1]
   k = k + 2
   local old = call('GET', companion)
   local newer = not old or sub(old, 1, 16) < sub(record, 1, 16)
   if not newer and sub(old, 1, 16) ~= sub(record, 1, 16) then stale = stale + 1 end
   if op == 'h' then
-    local last = i + 2 + A[i + 2]
     if newer then
       local why
       if not old or sub(old, 17, 25) ~= sub(record, 17, 25) or #old > 37 then why = room(key, old, record, 'hash') end
       if not why then
-        if last - i > 6000 then
-          local found = typeof(key)
-          if found ~= 'none' and found ~= 'hash' then why = 'the key holds a ' .. found else hset(key, i + 3, last) end
-        else
-          local done = pcall('HSET', key, unpack(A, i + 3, last))
-          if type(done) == 'table' then
-            if not string.find(done.err, 'WRONGTYPE', 1, true) then return done end
-            why = 'the key holds no hash'
-          end
+        for n = 1, width do fields[2 * n] = A[i + 1 + n] end
+        local done = pcall('HSET', key, unpack(fields, 1, 2 * width))
+        if type(done) == 'table' then
+          if not string.find(done.err, 'WRONGTYPE', 1, true) then return done end
+          why = 'the key holds no hash'
         end
       end
       if why then refuse(row, why) else call('SET', companion, record) end
     end
-    i = last + 1
+    i = i + 2 + width
   elseif op == 'j' then
     if newer then
       local why

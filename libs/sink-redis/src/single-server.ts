@@ -13,6 +13,7 @@ import { ChunkSender, newChunk, refusedRows } from './chunk-sender.ts';
 import { type Argument, RedisConnection } from './connection.ts';
 import { redisErrors } from './errors.ts';
 import { redisFailure, replyCode } from './failure.ts';
+import { takeBack } from './mapper.ts';
 import { type RedisNames, recordId, redisNames } from './names.ts';
 import type { RedisSettings } from './options.ts';
 import { applyScript, clearScript } from './script.ts';
@@ -77,7 +78,7 @@ export class SingleServer implements RedisBackend {
         chunk.places.push(place);
       } catch (error) {
         if (!isMysyncError(error)) throw error;
-        chunk.args.length = start;
+        takeBack(chunk.args, start);
         refusals.push({ index: place, error });
       }
       for (let at = start; at < chunk.args.length; at++) bytes += (chunk.args[at] as Argument).length;
