@@ -1,5 +1,5 @@
 import type { Checkpoint, CheckpointStore } from '@mysync/checkpoint';
-import { type Clock, causeText } from '@mysync/core';
+import { type Clock, causeText, isMysyncError } from '@mysync/core';
 import type { Logger } from '@mysync/telemetry';
 
 /**
@@ -44,7 +44,8 @@ export class CheckpointKeeper {
       this.#savedAtMs = this.#clock.monotonic();
     });
     this.#saving = write.catch((error: unknown) => {
-      this.#logger.warn({ error: causeText(error) }, 'the checkpoint could not be saved');
+      const told = isMysyncError(error) ? error.toJSON() : causeText(error);
+      this.#logger.warn({ error: told }, 'the checkpoint could not be saved');
     });
     await write;
   }

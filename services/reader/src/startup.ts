@@ -1,7 +1,7 @@
 import type { Checkpoint, PartitionCheckpoint } from '@mysync/checkpoint';
 import { type ChangeId, isMysyncError, type SourcePosition } from '@mysync/core';
 import type { ServerIdentity } from '@mysync/source-mysql';
-import type { OffsetRange, Publisher, TopicDescription } from '@mysync/transport';
+import type { OffsetRange, OutgoingRecord, Publisher, TopicDescription } from '@mysync/transport';
 import { encodeControl, encodeTransaction, toRecord } from '@mysync/wire';
 import { CheckpointKeeper } from './checkpoint-keeper.ts';
 import { readerErrors } from './errors.ts';
@@ -61,6 +61,7 @@ export async function start(options: ReaderOptions, signal: AbortSignal): Promis
     topic: topic.name,
     producer: `mysync-${options.sourceName}`,
     previous: loaded?.producer ?? null,
+    fenceRecord: () => fenceRecord(options),
     signal,
   });
   try {
@@ -158,6 +159,13 @@ function checkBelonging(
   }
 }
 
+function fenceRecord({ sourceName, clock }: ReaderOptions): OutgoingRecord {
+  const commitTimeMicros = clock.now() * 1000;
+  const transaction = encodeTransaction({ source: sourceName, serverUuid: '', id: NO_CHANGE, commitTimeMicros });
+  const { key, payload } = encodeControl({ operation: 'fence', transaction, ordinal: 0 });
+  return toRecord(key, payload, false);
+}
+
 /** Stores one fence in each partition; gives their offsets. */
 async function storeFences(
   options: ReaderOptions,
@@ -165,19 +173,11 @@ async function storeFences(
   keeper: CheckpointKeeper,
   partitions: number,
 ): Promise<number[]> {
-  const { sourceName, clock } = options;
-  const transaction = encodeTransaction({
-    source: sourceName,
-    serverUuid: '',
-    id: NO_CHANGE,
-    commitTimeMicros: clock.now() * 1000,
-  });
   for (;;) {
     try {
-      const stored = Array.from({ length: partitions }, (_, partition) => {
-        const { key, payload } = encodeControl({ operation: 'fence', transaction, ordinal: 0 });
-        return publisher.publish(partition, [toRecord(key, payload, false)]);
-      });
+      const stored = Array.from({ length: partitions }, (_, partition) =>
+        publisher.publish(partition, [fenceRecord(options)]),
+      );
       const results = await Promise.allSettled(stored);
       const failed = results.find((result) => result.status === 'rejected');
       if (failed !== undefined) throw failed.reason;
