@@ -115,6 +115,11 @@ export const sourceErrors = errorCatalogue({
       'The log holds an event that cannot be read; nothing after it was handed over. Start again with a snapshot.',
     retriable: false,
   },
+  SOURCE_LOG_REFUSED: {
+    remedy:
+      'Read the cause, which is the text of the server. If the log there cannot be read, start again with a snapshot.',
+    retriable: false,
+  },
   SOURCE_XA_UNSUPPORTED: {
     remedy: 'Do not write captured tables in XA transactions; to go on, start again with a snapshot.',
     retriable: false,

@@ -384,6 +384,13 @@ for (const flavor of FLAVORS) {
       });
     }
 
+    it('refuses a position inside an event', async () => {
+      const { offset, ...file } = await source.currentPosition();
+      await db.run("INSERT INTO keep VALUES (6000, 'x')");
+      const error = await failureOf(readItems(source, { ...file, offset: offset + 9 }));
+      assert.ok(isMysyncError(error, 'SOURCE_LOG_REFUSED'), String(error));
+    });
+
     it('notices that the log was reset (E4)', async () => {
       await db.run('FLUSH BINARY LOGS', 'FLUSH BINARY LOGS');
       const from = await source.currentPosition();

@@ -99,7 +99,7 @@ export interface DecodedRow {
   readonly key: string;
 }
 
-export function decodeRow(item: Extract<SourceItem, { kind: 'row' }>): DecodedRow {
+function decodeRow(item: Extract<SourceItem, { kind: 'row' }>): DecodedRow {
   const message: BaseMessage = decoder.decode(item.payload);
   const { schema, before, after } = message as RowMessage;
   const named = (values: readonly ColumnValue[] | null): Record<string, ColumnValue> | null =>

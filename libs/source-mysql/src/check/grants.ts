@@ -5,14 +5,14 @@ import { currentPosition } from '../server/log-state.ts';
 import type { ServerSession } from '../server/session.ts';
 import { finding } from './settings.ts';
 
-export interface Grants {
+interface Grants {
   /** Privileges on *.*, in upper case; `ALL PRIVILEGES` among them. */
   readonly global: ReadonlySet<string>;
   /** `'user'@'host'` as the server knows us. */
   readonly account: string;
 }
 
-export async function readGrants(session: ServerSession): Promise<Grants> {
+async function readGrants(session: ServerSession): Promise<Grants> {
   const who = await session.first('SELECT CURRENT_USER() AS account');
   const account = (who?.['account'] ?? '').replace(/^(.*)@(.*)$/, "'$1'@'$2'");
   const global = new Set<string>();
@@ -23,7 +23,7 @@ export async function readGrants(session: ServerSession): Promise<Grants> {
   return { global, account };
 }
 
-export function has(grants: Grants, ...anyOf: readonly string[]): boolean {
+function has(grants: Grants, ...anyOf: readonly string[]): boolean {
   return ['ALL PRIVILEGES', 'ALL', ...anyOf].some((privilege) => grants.global.has(privilege));
 }
 

@@ -78,7 +78,7 @@ export interface ColumnShape {
   readonly members: readonly string[];
 }
 
-export function spellType(shape: ColumnShape): string {
+function spellType(shape: ColumnShape): string {
   const { base, length } = shape;
   switch (base) {
     case 'tinyint':

@@ -148,7 +148,7 @@ function logicalTypes(facts: TableFacts | undefined): TableFacts['logicalTypes']
 }
 
 /** Databases that belong to the server: nobody captures those. */
-export function isServersOwn(database: string): boolean {
+function isServersOwn(database: string): boolean {
   return (
     database === 'mysql' || database === 'sys' || database === 'performance_schema' || database === 'information_schema'
   );

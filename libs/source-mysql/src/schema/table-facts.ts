@@ -4,7 +4,7 @@ import { quoteTable } from '../server/dialect.ts';
 import { SERVER_ERRORS } from '../server/mysql-error.ts';
 import type { ServerSession, TextRow } from '../server/session.ts';
 
-export type LogicalType = 'uuid' | 'inet4' | 'inet6';
+type LogicalType = 'uuid' | 'inet4' | 'inet6';
 
 export interface TableFacts {
   readonly ref: TableRef;

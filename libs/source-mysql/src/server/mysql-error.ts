@@ -27,8 +27,16 @@ export const SERVER_ERRORS = {
   NO_SUCH_TABLE: 1146,
   NO_SUCH_DATABASE: 1049,
   BAD_FIELD: 1054,
-  NEW_ABORTING_CONNECTION: 1184,
-  QUERY_INTERRUPTED: 1317,
-  CONNECTION_KILLED: 1927,
-  SERVER_SHUTDOWN: 1053,
 } as const;
+
+/**
+ * Errors of the server that pass by themselves: too many connections, shutdown, killed, lock wait, deadlock, connection
+ * aborted, interrupted, statement time limit.
+ */
+const TRANSIENT: ReadonlySet<number> = new Set([
+  1040, 1053, 1077, 1079, 1152, 1184, 1203, 1205, 1213, 1226, 1317, 1927, 1969, 3024,
+]);
+
+export function isTransient(error: MysqlError): boolean {
+  return error.fatal || error.errno === 0 || TRANSIENT.has(error.errno);
+}

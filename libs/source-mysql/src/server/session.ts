@@ -5,7 +5,7 @@ import { type Connection, type ConnectionOptions, createConnection } from 'mysql
 import { sourceErrors } from '../errors.ts';
 import type { HostAddress, ResolvedOptions, SourceTls } from '../options.ts';
 import type { ServerIdentity } from '../port.ts';
-import { type MysqlError, mysqlErrorFields, SERVER_ERRORS } from './mysql-error.ts';
+import { isTransient, type MysqlError, mysqlErrorFields, SERVER_ERRORS } from './mysql-error.ts';
 
 /** One row of a result: text exactly as the server prints it, or null. */
 export type TextRow = Readonly<Record<string, string | null>>;
@@ -184,7 +184,7 @@ function queryError(error: unknown, host: HostAddress, sql: string): MysyncError
   if (isMysyncError(error)) return error;
   const fields: MysqlError = mysqlErrorFields(error);
   const where = { host: formatHost(host), statement: sql.length > 200 ? `${sql.slice(0, 200)}…` : sql };
-  if (fields.fatal || fields.errno === 0) {
+  if (isTransient(fields)) {
     return sourceErrors.SOURCE_CONNECTION_LOST({
       message: `lost the connection to ${formatHost(host)}`,
       where,

@@ -10,7 +10,7 @@ import { buildSchema, chooseKey } from '../schema/key-choice.ts';
 import { tableVersioned } from '../schema/table-book.ts';
 import { readTableFacts } from '../schema/table-facts.ts';
 import { quoteTable } from '../server/dialect.ts';
-import { mysqlErrorFields, SERVER_ERRORS } from '../server/mysql-error.ts';
+import { isTransient, mysqlErrorFields, SERVER_ERRORS } from '../server/mysql-error.ts';
 import type { ServerSession } from '../server/session.ts';
 import { selectExpression, textValue } from './text-values.ts';
 
@@ -115,11 +115,11 @@ const CHANGED: ReadonlySet<number> = new Set([
 
 function readError(error: unknown, table: TableRef): unknown {
   if (isMysyncError(error)) return error;
-  const { errno, code } = mysqlErrorFields(error);
-  if (CHANGED.has(errno)) return changed(table, error);
+  const fields = mysqlErrorFields(error);
+  if (CHANGED.has(fields.errno)) return changed(table, error);
   const where = { table: formatTableRef(table) };
-  if (errno === 0 && code === '') return error;
-  if (errno === 0) {
+  if (fields.errno === 0 && fields.code === '') return error;
+  if (isTransient(fields)) {
     return sourceErrors.SOURCE_CONNECTION_LOST({
       message: `the connection broke off while reading ${where.table}`,
       where,

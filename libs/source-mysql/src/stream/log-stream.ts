@@ -51,6 +51,7 @@ export async function* streamLog(options: LogStreamOptions): AsyncGenerator<read
       }
     } catch (error) {
       if (signal.aborted) return;
+      if (isMysyncError(error, 'SOURCE_LOG_REFUSED')) await explainRefusal(options, run.boundary);
       if (!isMysyncError(error) || !error.retriable) throw error;
       const waitMs = backoff.next();
       logger.warn(
@@ -63,6 +64,16 @@ export async function* streamLog(options: LogStreamOptions): AsyncGenerator<read
       serverUuid = run.serverUuid ?? serverUuid;
       await run.close();
     }
+  }
+}
+
+/** The server has one number for everything: whether the position is gone is looked at. Throws when it is. */
+async function explainRefusal(options: LogStreamOptions, position: SourcePosition): Promise<void> {
+  const session = await options.openSession();
+  try {
+    await checkPosition(session, position);
+  } finally {
+    session.close();
   }
 }
 
@@ -216,7 +227,7 @@ async function freeServerId(session: ServerSession, configured: number | undefin
   }
 }
 
-export function serverIdInUse(session: ServerSession, id: number): Error {
+function serverIdInUse(session: ServerSession, id: number): Error {
   return sourceErrors.SOURCE_SERVER_ID_IN_USE({
     message: `another replica of ${formatHost(session.facts.host)} has the server id ${id}`,
     where: { host: formatHost(session.facts.host), serverId: id },

@@ -12,13 +12,13 @@ export interface Packet {
   end: number;
 }
 
-export interface DumpCommandClass {
+interface DumpCommandClass {
   readonly prototype: {
     binlogData(packet: Packet, connection: unknown): unknown;
   };
 }
 
-export interface ClientConnection extends EventEmitter {
+interface ClientConnection extends EventEmitter {
   readonly stream: Readable;
   query(sql: string, done: (error: Error | null) => void): void;
   addCommand(command: object): void;

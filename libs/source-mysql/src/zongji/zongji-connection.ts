@@ -282,7 +282,7 @@ export class ZongjiConnection implements LogConnection {
       });
     }
     if (errno === SERVER_ERRORS.MASTER_FATAL_ERROR_READING_BINLOG) {
-      return sourceErrors.SOURCE_EVENT_UNREADABLE({
+      return sourceErrors.SOURCE_LOG_REFUSED({
         message: 'the server refuses to send the log',
         where,
         cause: error,
