@@ -272,9 +272,9 @@ export class PartitionLoop {
         const code = isMysyncError(error) ? error.code : 'INTERNAL';
         metrics.writer.retries.inc({ ...this.#labels, code });
         this.#state = 'retrying';
-        this.#detail = causeText(error);
+        this.#detail = `${code}: ${causeText(error)}`;
         if (attempt === 1 || attempt % 20 === 0) {
-          this.#logger.warn({ attempt, delayMs, error: causeText(error) }, 'the sink failed, trying again');
+          this.#logger.warn({ attempt, delayMs, error: told(error) }, 'the sink failed, trying again');
         }
       },
     });
@@ -329,12 +329,14 @@ export class PartitionLoop {
     this.#state = 'halted';
     this.#detail = isMysyncError(error) ? error.toString() : causeText(error);
     this.#options.metrics.writer.halted.set(this.#labels, 1);
-    this.#logger.error(
-      isMysyncError(error) ? { error: error.toJSON() } : { error: causeText(error) },
-      'partition halted',
-    );
+    this.#logger.error({ error: told(error) }, 'partition halted');
     if (!revoked.aborted) {
       await new Promise<void>((resolve) => revoked.addEventListener('abort', () => resolve(), { once: true }));
     }
   }
+}
+
+/** As the log shows an error: with code, place and remedy where it has them. */
+function told(error: unknown): unknown {
+  return isMysyncError(error) ? error.toJSON() : causeText(error);
 }
