@@ -48,7 +48,7 @@ export function build() {
 export function checkCode() {
   run('lint and format', bin('biome'), ['ci', '--error-on-warnings', '.']);
   build();
-  run('unused code', bin('knip'), []);
+  run('unused code', bin('knip'), ['--no-config-hints']);
 }
 
 export function servers(verb, ...args) {

@@ -39,10 +39,6 @@ export function denied(message: string, where: Readonly<Record<string, string | 
   return transportErrors.TRANSPORT_DENIED({ message, where });
 }
 
-export function isNoAnswer(error: unknown): boolean {
-  return error instanceof BrokerError && error.code === NO_ANSWER;
-}
-
 export function hasCode(error: unknown, ...codes: readonly number[]): boolean {
   return error instanceof BrokerError && codes.includes(error.code as number);
 }
