@@ -59,6 +59,8 @@ interface StoredBatch {
 
 const JOINED_BYTES = 256 * 1024;
 const STEP_BYTES = 2 * 2 ** 20;
+/** What is kept of so many bytes of batches is written together, even when it is little: the batches stay in memory. */
+const PENDING_SOURCE_BYTES = 8 * 2 ** 20;
 /** What a map entry costs beside the characters of its key. */
 const KEY_OVERHEAD_BYTES = 64;
 
@@ -206,17 +208,20 @@ export async function compactPartition(options: CompactionOptions): Promise<bool
   const isDue = before.horizonMs > 0 && nowMs >= before.horizonMs;
   const least = Math.max(options.minDirtyBytes ?? 0, (options.minDirtyRatio ?? 0) * (before.cleanBytes + dirtyBytes));
   if (!isDue && (dirtyBytes === 0 || dirtyBytes < least)) return false;
-  const joinedBytes = options.joinedBytes ?? JOINED_BYTES;
+  const { joinedBytes = JOINED_BYTES, stepBytes = STEP_BYTES } = options;
   const step = new Step(options, before.earliest);
   let pending: KeptRecords[] = [];
   let pendingBytes = 0;
+  let pendingSourceBytes = 0;
   let pendingHorizon = 0;
+  let walked = 0;
   let horizonMs = 0;
   let cleanBytes = 0;
   const flush = (): void => {
     step.replace(pending, pendingHorizon);
     pending = [];
     pendingBytes = 0;
+    pendingSourceBytes = 0;
     pendingHorizon = 0;
   };
   let next = before.earliest;
@@ -232,12 +237,15 @@ export async function compactPartition(options: CompactionOptions): Promise<bool
     if (pending.length > 0 && pendingBytes + bytes > joinedBytes) flush();
     pending.push(kept);
     pendingBytes += bytes;
+    pendingSourceBytes += batch.source.length;
+    walked += batch.source.length;
     cleanBytes += bytes;
     pendingHorizon = Math.max(pendingHorizon, horizon);
     next = batch.header.lastOffset + 1;
-    if (pendingBytes > joinedBytes || pending.length > 1000) flush();
-    if (step.isFull) {
-      await step.write();
+    if (pendingBytes > joinedBytes || pendingSourceBytes > PENDING_SOURCE_BYTES) flush();
+    if (step.isFull) await step.write();
+    if (walked > stepBytes) {
+      walked = 0;
       await options.pause();
     }
   }

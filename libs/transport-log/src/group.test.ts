@@ -25,7 +25,9 @@ function gate(): { readonly opened: Promise<void>; open(): void } {
   return { opened: promise, open };
 }
 
-test('a partition is not handled twice in one member, however late the first handler ends', async (t) => {
+test('a partition is not handled twice in one member, however late the first handler ends', {
+  timeout: 30_000,
+}, async (t) => {
   const transport = await opened(t, 1);
   const options = { topic: 't', group: 'g', maxBatchBytes: 1000, handoverMs: 10 };
   const slow = await transport.openConsumer(options);
@@ -79,7 +81,9 @@ async function putOut(transport: LogTransport): Promise<void> {
   await store.release();
 }
 
-test('a topic that is deleted ends its readers and members with TRANSPORT_TOPIC_MISSING', async (t) => {
+test('a topic that is deleted ends its readers and members with TRANSPORT_TOPIC_MISSING', {
+  timeout: 30_000,
+}, async (t) => {
   const transport = await opened(t, 1);
   const consumer = await transport.openConsumer({ topic: 't', group: 'g', maxBatchBytes: 1000, handoverMs: 1000 });
   const began = gate();

@@ -104,7 +104,9 @@ async function readAll(
 }
 
 for (const fsync of ['commit', 'interval'] as const) {
-  test(`kill -9 at any point: what was acked is there, contiguous and intact (fsync ${fsync})`, async (t) => {
+  test(`kill -9 at any point: what was acked is there, contiguous and intact (fsync ${fsync})`, {
+    timeout: 120_000,
+  }, async (t) => {
     const { path, open, child } = setting(t);
     let transport = await open(fsync);
     await transport.ensureTopic(spec('t'));
@@ -134,7 +136,9 @@ for (const fsync of ['commit', 'interval'] as const) {
   });
 }
 
-test('kill -9 of publisher and compaction at any point loses no last record of a key', async (t) => {
+test('kill -9 of publisher and compaction at any point loses no last record of a key', {
+  timeout: 120_000,
+}, async (t) => {
   const { path, open, child } = setting(t);
   const transport = await open('interval');
   await transport.ensureTopic(spec('t', 1, 0));
@@ -165,7 +169,7 @@ test('kill -9 of publisher and compaction at any point loses no last record of a
   assert.ok(compacted > 0, 'compaction did happen');
 });
 
-test('a reader in another process wakes for each append', async (t) => {
+test('a reader in another process wakes for each append', { timeout: 120_000 }, async (t) => {
   const { path, open, child } = setting(t);
   const transport = await open();
   await transport.ensureTopic(spec('t'));
@@ -179,7 +183,7 @@ test('a reader in another process wakes for each append', async (t) => {
   }
 });
 
-test('a publisher that was frozen cannot append behind its successor', async (t) => {
+test('a publisher that was frozen cannot append behind its successor', { timeout: 120_000 }, async (t) => {
   const { path, open, child } = setting(t);
   const transport = await open();
   await transport.ensureTopic(spec('t'));
@@ -209,7 +213,9 @@ test('a publisher that was frozen cannot append behind its successor', async (t)
   }
 });
 
-test('the partitions of a killed member go over at once, those of a frozen one when its lease is over', async (t) => {
+test('the partitions of a killed member go over at once, those of a frozen one when its lease is over', {
+  timeout: 120_000,
+}, async (t) => {
   const { path, open, child } = setting(t);
   const transport = await open();
   await transport.ensureTopic(spec('t', 4));
