@@ -171,3 +171,23 @@ test('a log that shrank below what was acked ends publishing', async () => {
   publisher.calls[0]?.store(42);
   await assert.rejects(pump.failed, { code: 'READER_LOG_TRUNCATED' });
 });
+
+test('a stop drains while a snapshot drains: both see the end', async () => {
+  const { publisher, pump } = setUp(1);
+  pump.tryPut(0, entry());
+  const both = Promise.all([pump.drain(), pump.drain()]);
+  publisher.calls[0]?.store(100);
+  await both;
+});
+
+test('a refusal that may pass is told, shown as the trouble of the moment, and gone with the next ack', async () => {
+  const { publisher, pump } = setUp(1);
+  pump.tryPut(0, entry());
+  pump.flush();
+  publisher.calls[0]?.refuse(transportErrors.TRANSPORT_DISK_FULL({ message: 'no room' }));
+  while (publisher.calls.length < 2) await systemClock.sleep(20);
+  assert.equal(pump.trouble, 'TRANSPORT_DISK_FULL: no room');
+  publisher.calls[1]?.store(100);
+  await pump.drain();
+  assert.equal(pump.trouble, '');
+});

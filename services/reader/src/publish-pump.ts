@@ -1,4 +1,4 @@
-import { type Clock, isMysyncError } from '@mysync/core';
+import { type Clock, causeText, isMysyncError, type MysyncError } from '@mysync/core';
 import { AckWindow, type Batch, type PassedBatch } from '@mysync/flow';
 import type { Logger, Metrics } from '@mysync/telemetry';
 import type { OutgoingRecord, ProducerIdentity, Publisher } from '@mysync/transport';
@@ -27,6 +27,8 @@ export interface PumpOptions {
 }
 
 const RETRY_PAUSE_MS = 1_000;
+/** A transport that stays away is told once, and then once in so many attempts. */
+const TELL_EVERY = 30;
 /** Overhead of one record beside its key and payload, for the byte bounds. */
 const RECORD_BYTES = 64;
 
@@ -45,6 +47,9 @@ export class PublishPump {
   readonly #drained = new WakeUp();
   #renumbering: Promise<void> | null = null;
   #failure: { error: unknown } | null = null;
+  /** Refusals since the last ack, and what the last one said. */
+  #refusals = 0;
+  #trouble = '';
   #fail: (error: unknown) => void = () => undefined;
   readonly #failed: Promise<never>;
 
@@ -75,6 +80,11 @@ export class PublishPump {
   /** Rejects when publishing cannot go on. */
   get failed(): Promise<never> {
     return this.#failed;
+  }
+
+  /** Why nothing is published at the moment; empty when all is well. */
+  get trouble(): string {
+    return this.#trouble;
   }
 
   /** Puts a message into its partition's window; gives its sequence. Wait for `room` while it gives false. */
@@ -188,6 +198,8 @@ export class PublishPump {
       return;
     }
     if (outcome.kind === 'advanced') {
+      this.#refusals = 0;
+      this.#trouble = '';
       const { metrics, source } = this.#options;
       const labels = { source, partition: String(partition) };
       metrics.reader.published.inc(labels, outcome.items);
@@ -206,18 +218,29 @@ export class PublishPump {
 
   #onRefused(error: unknown): void {
     if (this.#renumbering !== null || this.#failure !== null) return;
-    if (isMysyncError(error) && error.retriable) {
-      this.#renumber(error.code, error.code === 'TRANSPORT_RENUMBER' ? 0 : RETRY_PAUSE_MS);
-    } else {
-      this.#fail(error);
+    if (isMysyncError(error) && error.retriable) this.#tryAgain(error);
+    else this.#fail(error);
+  }
+
+  #tryAgain(error: MysyncError): void {
+    if (error.code === 'TRANSPORT_RENUMBER') {
+      this.#renumber(error.code, 0);
+      return;
     }
+    if (this.#refusals % TELL_EVERY === 0) {
+      this.#options.logger.warn({ error: error.toJSON() }, 'the transport takes nothing for now, trying again');
+    }
+    this.#refusals += 1;
+    this.#trouble = causeText(error);
+    this.#renumber(error.code, RETRY_PAUSE_MS);
   }
 
   /** Invariant 2. */
   #renumber(reason: string, pauseMs: number): void {
     if (this.#renumbering !== null) return;
     const { publisher, saveIdentity, clock, logger, metrics, source } = this.#options;
-    logger.warn({ reason }, 'sending again what was not acked, under the next generation');
+    const level = this.#refusals > 1 ? 'debug' : 'warn';
+    logger[level]({ reason }, 'sending again what was not acked, under the next generation');
     metrics.reader.rewinds.inc({ source, reason });
     const work = async (): Promise<void> => {
       if (pauseMs > 0) await clock.sleep(pauseMs);
@@ -231,7 +254,7 @@ export class PublishPump {
       },
       (error: unknown) => {
         this.#renumbering = null;
-        if (isMysyncError(error) && error.retriable) this.#renumber(error.code, RETRY_PAUSE_MS);
+        if (isMysyncError(error) && error.retriable) this.#tryAgain(error);
         else this.#fail(error);
       },
     );

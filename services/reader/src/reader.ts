@@ -88,7 +88,7 @@ export class Reader {
     return {
       source: this.#options.sourceName,
       state: this.#state,
-      detail: this.#detail,
+      detail: this.#detail || (this.#session?.pump.trouble ?? ''),
       server: server === undefined ? '' : `${server.flavor} ${server.version} ${server.uuid}`,
       epoch: this.#session?.started.epoch ?? 0,
       position: this.#position,
@@ -111,7 +111,8 @@ export class Reader {
 
   health(): HealthReport {
     const ready = this.#state === 'streaming' || this.#state === 'snapshot';
-    const detail = `${this.#state}${this.#detail === '' ? '' : `: ${this.#detail}`}`;
+    const { detail: why } = this.status();
+    const detail = `${this.#state}${why === '' ? '' : `: ${why}`}`;
     return { name: `reader ${this.#options.sourceName}`, alive: this.#state !== 'failed', ready, detail };
   }
 

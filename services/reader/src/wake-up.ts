@@ -1,26 +1,23 @@
-/** A wake-up call: `wait` resolves at the next `notify`. Notifying without a waiter is remembered once. */
+/** A wake-up call: every `wait` resolves at the next `notify`. Notifying without a waiter is remembered once. */
 export class WakeUp {
-  #resolve: (() => void) | null = null;
+  #waiting: (() => void)[] = [];
   #pending = false;
 
   notify(): void {
-    if (this.#resolve === null) {
+    if (this.#waiting.length === 0) {
       this.#pending = true;
       return;
     }
-    const resolve = this.#resolve;
-    this.#resolve = null;
-    resolve();
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const resolve of waiting) resolve();
   }
 
-  /** One waiter at a time. */
   async wait(): Promise<void> {
     if (this.#pending) {
       this.#pending = false;
       return;
     }
-    await new Promise<void>((resolve) => {
-      this.#resolve = resolve;
-    });
+    await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
 }

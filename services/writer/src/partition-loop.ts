@@ -272,7 +272,7 @@ export class PartitionLoop {
         const code = isMysyncError(error) ? error.code : 'INTERNAL';
         metrics.writer.retries.inc({ ...this.#labels, code });
         this.#state = 'retrying';
-        this.#detail = `${code}: ${causeText(error)}`;
+        this.#detail = causeText(error);
         if (attempt === 1 || attempt % 20 === 0) {
           this.#logger.warn({ attempt, delayMs, error: told(error) }, 'the sink failed, trying again');
         }
