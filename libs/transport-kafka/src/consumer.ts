@@ -206,7 +206,8 @@ class ConsumerRun {
       partition: slot.partition,
       ...start,
       revoked: signal,
-      batches: (from: number): AsyncIterable<RecordBatch> => this.#fetcher.batches(slot.partition, from, signal),
+      batches: (from: number, until?: AbortSignal): AsyncIterable<RecordBatch> =>
+        this.#fetcher.batches(slot.partition, from, until === undefined ? signal : AbortSignal.any([signal, until])),
       commit: (nextOffset: number) => this.#committer.commit(slot.partition, nextOffset, () => !slot.givenUp),
     });
   }

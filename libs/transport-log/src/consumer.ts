@@ -184,7 +184,8 @@ export class LogConsumer implements Consumer {
       committed,
       range,
       revoked,
-      batches: (from: number): AsyncIterable<RecordBatch> => follow({ ...at, from }, revoked),
+      batches: (from: number, signal?: AbortSignal): AsyncIterable<RecordBatch> =>
+        follow({ ...at, from }, signal === undefined ? revoked : AbortSignal.any([revoked, signal])),
       commit: async (nextOffset: number): Promise<void> => {
         const done = await store.write(() => commitOffset(place, partition, token, nextOffset));
         if (!done) {

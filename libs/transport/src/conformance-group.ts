@@ -250,6 +250,32 @@ export function groupConformance(it: Register, options: ConformanceOptions): voi
     assert.equal(held(journal.entries, 'm').size, 0, 'all handlers ended before run rejected');
   });
 
+  it("batches end at the caller's signal, also while none comes, and others begin", async (bench) => {
+    const [, topic] = await filled(bench, 1, 3);
+    const journal = new Journal<GroupEvent>();
+    const rounds = [0, 0];
+    const member = await bench.join({
+      name: 'm',
+      topic,
+      group: randomName('g'),
+      journal,
+      handle: async (partition) => {
+        for (const round of rounds.keys()) {
+          const enough = new AbortController();
+          for await (const batch of partition.batches(0, enough.signal)) {
+            rounds[round] = batch.nextOffset;
+            if (batch.nextOffset === 3) setImmediate(() => enough.abort());
+          }
+        }
+        journal.push({ kind: 'record', member: 'm', seen: { ...nothing } });
+        await aborted(partition.revoked);
+      },
+    });
+    await journal.wait((entries) => seenOf(entries).length === 1, member.done);
+    assert.deepEqual(rounds, [3, 3]);
+    await member.stop();
+  });
+
   it('batches from beyond the end are refused', async (bench) => {
     const [, topic] = await filled(bench, 1, 5);
     const journal = new Journal<GroupEvent>();
