@@ -9,7 +9,16 @@ import { startServer, type TestServer, until } from '@mysync/harness';
 import type { MysqlSourceOptions } from './options.ts';
 import type { BinlogSource, SourceItem } from './port.ts';
 import { TcpProxy } from './tcp-proxy.fixture.ts';
-import { connect, FLAVORS, failureOf, readItems, replay, rowsOf, TestDatabase } from './testing.fixture.ts';
+import {
+  connect,
+  FLAVORS,
+  failureOf,
+  readItems,
+  readSnapshot,
+  replay,
+  rowsOf,
+  TestDatabase,
+} from './testing.fixture.ts';
 
 for (const flavor of FLAVORS) {
   describe(`a private ${flavor}`, { timeout: 170_000 }, () => {
@@ -383,6 +392,22 @@ for (const flavor of FLAVORS) {
         await db.run("SET SESSION binlog_row_value_options = ''");
       });
     }
+
+    it('copies TIMESTAMP in UTC from a server in another zone (A9)', async () => {
+      await db.run("SET GLOBAL time_zone = '+08:00'", 'CREATE TABLE tz (id INT PRIMARY KEY, ts TIMESTAMP NULL)');
+      const zoned = await connect(server);
+      const from = await source.currentPosition();
+      await zoned.query(`INSERT INTO ${db.name}.tz VALUES (1, '2024-03-10 02:30:00')`);
+      const only = db.source({ captures: (ref) => ref.table === 'tz' });
+      for (const items of [await readItems(only, from), (await readSnapshot(only)).items]) {
+        assert.deepEqual(
+          rowsOf(items).map((row) => row.after),
+          [{ id: 1, ts: '2024-03-09 18:30:00' }],
+        );
+      }
+      await zoned.end();
+      await db.run("SET GLOBAL time_zone = 'SYSTEM'", 'DROP TABLE tz');
+    });
 
     it('refuses a position inside an event', async () => {
       const { offset, ...file } = await source.currentPosition();
