@@ -43,3 +43,47 @@ test('property: decimal numbers in JSON are valid and equal, ZEROFILL or not', (
     }),
   );
 });
+
+test('property: the text of a whole number is that of the same bigint', () => {
+  const edge = [2 ** 31 - 1, 2 ** 31, 2 ** 32, 10 ** 8, 10 ** 10, 10 ** 15, Number.MAX_SAFE_INTEGER];
+  for (const value of edge.flatMap((at) => [at - 1, at, -at])) {
+    assert.equal(numberText(value, false), BigInt(value).toString());
+  }
+  // around the multiples where the two parts meet
+  fc.assert(
+    fc.property(fc.nat(90_071_992), fc.integer({ min: -3, max: 3 }), (high, step) => {
+      const value = Math.abs(high * 100_000_000 + step);
+      assert.equal(numberText(value, false), BigInt(value).toString());
+    }),
+    { numRuns: 2000 },
+  );
+  fc.assert(
+    fc.property(fc.maxSafeInteger(), (value) => {
+      assert.equal(numberText(value, false), BigInt(value).toString());
+    }),
+  );
+});
+
+test('property: text in JSON is what JSON.stringify makes of it', () => {
+  const text = column('a', 'varchar(100)', 'text');
+  const special = [
+    '"',
+    '\\',
+    '\n',
+    '\u0000',
+    '\u001f',
+    '\u007f',
+    '\u2028',
+    '\ud83d',
+    '\ude00',
+    '\ud83d\ude00',
+    'ü',
+    '表',
+  ];
+  for (const each of special) assert.equal(jsonValue(`a${each}b`, text), JSON.stringify(`a${each}b`));
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), fc.constantFrom('', ...special), (value, more) => {
+      assert.equal(jsonValue(value + more, text), JSON.stringify(value + more));
+    }),
+  );
+});

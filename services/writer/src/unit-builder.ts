@@ -132,7 +132,8 @@ export class UnitBuilder {
     const deletes = message.operation === 'delete';
     const image = deletes ? message.before : message.after;
     if (image === null) return null;
-    const row = plan.byteIndexes.length === 0 ? image : copyBytes(image, plan.byteIndexes);
+    if (plan.byteIndexes.length > 0) copyBytes(image as ColumnValue[], plan.byteIndexes);
+    const row = image;
     const { version } = message.delivery;
     const key = schema.keyRule === 'row-hash' ? rowKeyOf(record) : keyFromRow(schema, plan, row);
     return { kind: deletes ? 'delete' : 'put', schema, key, row, version, offset: record.offset };
@@ -176,19 +177,21 @@ function planOf(schema: TableSchema, accepted: boolean): SchemaPlan {
   };
 }
 
-/** Bytes are views into the batch, which is gone once the next one is asked for, while its changes are still applied. */
-function copyBytes(image: readonly ColumnValue[], byteIndexes: readonly number[]): ColumnValue[] {
-  const row = [...image];
+/**
+ * Bytes are views into the batch, which is gone once the next one is asked for, while its changes are still applied. In place: the decoder
+ * made the image for this one message.
+ */
+function copyBytes(image: ColumnValue[], byteIndexes: readonly number[]): void {
   for (const index of byteIndexes) {
-    const value = row[index];
-    if (value instanceof Uint8Array) row[index] = Uint8Array.prototype.slice.call(value);
+    const value = image[index];
+    if (value instanceof Uint8Array) image[index] = Buffer.from(value);
   }
-  return row;
 }
 
 /** The same as decoding the record's key, but cheaper: an image always holds the key's columns. */
 function keyFromRow(schema: TableSchema, plan: SchemaPlan, row: readonly ColumnValue[]): RowKey {
-  const values = plan.keyIndexes.map((index) => row[index]);
+  const values: ColumnValue[] = [];
+  for (const index of plan.keyIndexes) values.push(row[index]);
   return { database: schema.database, table: schema.table, columns: plan.keyNames, values };
 }
 
