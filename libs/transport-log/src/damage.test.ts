@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, statSync, truncateSync, unlinkSync, writeFileSync } from 'node:fs';
+import {
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  truncateSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -118,6 +127,8 @@ for (const minFreeBytes of [0, 4 * 2 ** 20]) {
     const { transport, publisher } = await opened(t, { path: join(path, 'log'), minFreeBytes });
     const stored = await fill(publisher, 0, 1000);
     assert.ok(stored > 0);
+    const { bavail, bsize } = statfsSync(path);
+    assert.ok(bavail * bsize >= minFreeBytes / 2, 'what is kept free is free');
     assert.equal(await count(transport), stored);
     // The caller may try again at any time; nothing changes while the disk is full.
     await publisher.renumber().catch((error: unknown) => assert.ok(isMysyncError(error, 'TRANSPORT_DISK_FULL')));

@@ -136,7 +136,7 @@ export class PartitionReader {
       if (!full) this.#next = Math.min(header.lastOffset + 1, limit);
       filled = at + length;
     }
-    return { partition, records, nextOffset: this.#next, endOffset: end };
+    return { partition, records, nextOffset: this.#next, endOffset: end, endOffsetAtMs: store.options.clock.now() };
   }
 
   /** Room for `length` bytes; records read before keep the buffer they lie in. */

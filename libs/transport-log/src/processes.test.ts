@@ -16,6 +16,7 @@ class Child {
   readonly messages: ChildMessage[] = [];
   readonly exited: Promise<unknown>;
   #look: () => void = () => {};
+  #fail: (error: Error) => void = () => {};
 
   constructor(task: ChildTask) {
     this.process = fork(new URL('./test-child.js', import.meta.url), [JSON.stringify(task)]);
@@ -27,13 +28,19 @@ class Child {
   }
 
   async until(predicate: (messages: readonly ChildMessage[]) => boolean): Promise<void> {
-    await new Promise<void>((resolve, reject) => {
-      this.#look = () => {
-        if (predicate(this.messages)) resolve();
-      };
-      this.process.once('exit', () => reject(new Error('the child ended')));
-      this.#look();
-    });
+    const ended = (): void => this.#fail(new Error('the child ended'));
+    this.process.once('exit', ended);
+    try {
+      await new Promise<void>((resolve, reject) => {
+        this.#fail = reject;
+        this.#look = () => {
+          if (predicate(this.messages)) resolve();
+        };
+        this.#look();
+      });
+    } finally {
+      this.process.off('exit', ended);
+    }
   }
 
   of<K extends ChildMessage['kind']>(kind: K): Extract<ChildMessage, { kind: K }>[] {
@@ -144,7 +151,7 @@ test('kill -9 of publisher and compaction at any point loses no last record of a
   await transport.ensureTopic(spec('t', 1, 0));
   let expected = 0;
   let compacted = 0;
-  for (let round = 0; round < 10; round++) {
+  for (let round = 0; round < 10 || compacted === 0; round++) {
     const publisher = child({ kind: 'publish', path, topic: 't', producer: 'p', from: expected, fsync: 'interval' });
     const compactor = child({ kind: 'compact', path, fsync: 'interval' });
     await compactor.until((messages) => messages.length > 0);
@@ -166,7 +173,6 @@ test('kill -9 of publisher and compaction at any point loses no last record of a
     for (const { first, count } of publisher.of('stored')) assert.ok(first + count <= end);
     expected = end;
   }
-  assert.ok(compacted > 0, 'compaction did happen');
 });
 
 test('a reader in another process wakes for each append', { timeout: 120_000 }, async (t) => {
