@@ -202,7 +202,12 @@ test('servers that cannot be reached are waited for; the place is named', async 
 });
 
 for (const [name, config, code, place] of [
-  ['a broker', { transport: { kind: 'kafka', kafka: { brokers: ['127.0.0.1:1'] } } }, 'TRANSPORT_UNREACHABLE', /:1\b/],
+  [
+    'a broker',
+    { transport: { kind: 'kafka', kafka: { brokers: ['127.0.0.1:1'], requestTimeoutMs: 1_000 } } },
+    'TRANSPORT_UNREACHABLE',
+    /:1\b/,
+  ],
   [
     'Elasticsearch',
     { sinks: { search: { kind: 'elasticsearch', nodes: ['http://127.0.0.1:1'], tables: [{ match: '*.*' }] } } },

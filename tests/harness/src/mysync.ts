@@ -77,12 +77,14 @@ export class MysyncProcess {
   }
 }
 
-/** Runs a `mysync` command to its end. */
+/** Runs a `mysync` command to its end; one that goes on for longer than `timeoutMs` is killed. */
 export async function runMysync(
   args: readonly string[],
-  options: { env?: Readonly<Record<string, string>> } = {},
+  options: { env?: Readonly<Record<string, string>>; timeoutMs?: number } = {},
 ): Promise<Exit & { stdout: string; stderr: string }> {
   const child = new MysyncProcess(args, options);
+  const deadline = setTimeout(() => child.signal('SIGKILL'), options.timeoutMs ?? 120_000);
   const exit = await child.exited;
+  clearTimeout(deadline);
   return { ...exit, stdout: child.stdout, stderr: child.stderr };
 }

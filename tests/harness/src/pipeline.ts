@@ -64,6 +64,11 @@ export class Pipeline implements AsyncDisposable {
     return join(this.folder, 'mysync.yaml');
   }
 
+  /** The section `transport` as it was made, to be changed by `configure`. */
+  get transportConfig(): Readonly<Record<string, unknown>> {
+    return this.#config(this.options)['transport'] as Record<string, unknown>;
+  }
+
   /** Starts a verb of the command, for example `run`, `reader` or `writer --sink redis`. */
   start(verb: string, options: { nodeArgs?: readonly string[] } = {}): MysyncProcess {
     const process = new MysyncProcess([...verb.split(' '), '--config', this.configFile], options);
