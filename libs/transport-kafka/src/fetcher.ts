@@ -39,6 +39,8 @@ interface Chunk {
   readonly bytes: Buffer;
   readonly from: number;
   readonly highWatermark: number;
+  /** When it came, in milliseconds since 1970. */
+  readonly atMs: number;
 }
 
 /** One reading of one partition, from an offset on. */
@@ -140,6 +142,7 @@ export class Fetcher {
     try {
       let reader: BatchReader | null = null;
       let highWatermark = 0;
+      let endOffsetAtMs = 0;
       for (;;) {
         // As much as has come, up to the limit: small answers must not become small batches when the taker is slow.
         const records: IncomingRecord[] = [];
@@ -152,6 +155,7 @@ export class Fetcher {
             if (chunk === null) break;
             reader = new BatchReader(chunk.bytes, chunk.from, { topic, partition });
             highWatermark = chunk.highWatermark;
+            endOffsetAtMs = chunk.atMs;
           }
           const decoded = reader.next(room, records);
           if (decoded === null) {
@@ -162,7 +166,7 @@ export class Fetcher {
           room -= decoded.bytes;
         }
         if (nextOffset === null) return;
-        yield { partition, records, nextOffset, endOffset: Math.max(highWatermark, nextOffset) };
+        yield { partition, records, nextOffset, endOffset: Math.max(highWatermark, nextOffset), endOffsetAtMs };
         if (cursor.closed) return;
       }
     } finally {
@@ -264,7 +268,7 @@ export class Fetcher {
     }
     const from = cursor.position;
     cursor.position = Math.max(from, whole.nextOffset);
-    cursor.push({ bytes: bytes.subarray(0, whole.length), from, highWatermark });
+    cursor.push({ bytes: bytes.subarray(0, whole.length), from, highWatermark, atMs: systemClock.now() });
     return true;
   }
 

@@ -176,6 +176,8 @@ export interface RecordBatch {
   readonly nextOffset: number;
   /** Offset that the next appended record would get, as known when this batch was read: for the backlog. */
   readonly endOffset: number;
+  /** When that end was looked up, in milliseconds since 1970: earlier than now where batches are fetched ahead. */
+  readonly endOffsetAtMs?: number;
 }
 
 export interface ConsumerOptions {

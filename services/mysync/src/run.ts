@@ -177,6 +177,7 @@ async function openWriter(service: Service, sinkName: string, source: string): P
     maxBatchBytes,
     commitIntervalMs,
     handoverMs,
+    deleteRetentionMs: config.transport.compacted ? config.transport.deleteRetentionMs : null,
     clock: systemClock,
     logger,
     metrics,

@@ -30,6 +30,18 @@ export class Committer {
     return this.#lost;
   }
 
+  /** True once the group has a committed offset for this partition. */
+  get hasCommitted(): boolean {
+    return this.#committed !== null;
+  }
+
+  /** Commits what stands once more, so that a loop that has lost its partition learns it. Never throws. */
+  async confirm(): Promise<void> {
+    await this.#running;
+    const offset = this.#applied ?? this.#committed;
+    if (offset !== null && !this.#lost) await this.#commit(offset);
+  }
+
   /** Everything before `nextOffset` is applied. Starts a commit when one is due. */
   applied(nextOffset: number): void {
     this.#applied = nextOffset;
@@ -45,6 +57,10 @@ export class Committer {
   #start(): Promise<void> {
     const offset = this.#applied;
     if (offset === null || offset === this.#committed) return Promise.resolve();
+    return this.#commit(offset);
+  }
+
+  #commit(offset: number): Promise<void> {
     this.#lastAt = this.#clock.monotonic();
     this.#running = this.#assigned
       .commit(offset)

@@ -16,6 +16,10 @@ export const writerErrors = errorCatalogue({
     remedy: `The log no longer holds what this sink still needs. Rebuild it from a log that holds every row (mysync status shows which tables it holds completely): ${REBUILD}.`,
     retriable: false,
   },
+  WRITER_TOMBSTONES_LOST: {
+    remedy: `The writer was behind for longer than the log keeps deletions (transport.deleteRetentionMs), and the log was compacted meanwhile: rows that were deleted may still be in the sink. Rebuild it: ${REBUILD}.`,
+    retriable: false,
+  },
   WRITER_MARKER_INVALID: {
     remedy: `The applied marker in the sink is not one of this version of MySync. Restore it, or rebuild the sink: ${REBUILD}.`,
     retriable: false,

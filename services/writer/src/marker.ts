@@ -17,6 +17,8 @@ export interface AppliedMarker {
   /** Version (decimal digits) and name of the last change applied: what a recovery of a lost log starts from. */
   readonly version: string;
   readonly change: ChangeId;
+  /** Everything from `nextOffset` on was stored after this time, in milliseconds since 1970. Absent in markers of the first days. */
+  readonly unreadSinceMs?: number;
 }
 
 const FORMAT = 1;
@@ -47,10 +49,18 @@ function isMarker(value: unknown): value is AppliedMarker & { format: number } {
     typeof marker.topicId === 'string' &&
     Number.isSafeInteger(marker.partitions) &&
     Number.isSafeInteger(marker.nextOffset) &&
-    typeof marker.guard === 'object' &&
-    marker.guard !== null &&
+    isGuardState(marker.guard) &&
     typeof marker.version === 'string' &&
+    /^\d+$/.test(marker.version) &&
     typeof marker.change === 'object' &&
-    marker.change !== null
+    marker.change !== null &&
+    (marker.unreadSinceMs === undefined || Number.isFinite(marker.unreadSinceMs))
   );
+}
+
+function isGuardState(value: unknown): value is GuardState {
+  if (typeof value !== 'object' || value === null) return false;
+  const { epoch, generation, sequence, offset, seenSince, closed, nextOffset } = value as Partial<GuardState>;
+  const numbers = [epoch, generation, sequence, offset, seenSince, nextOffset];
+  return numbers.every((number) => Number.isSafeInteger(number)) && typeof closed === 'boolean';
 }

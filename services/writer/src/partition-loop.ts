@@ -1,11 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { type ChangeId, type Clock, causeText, isMysyncError } from '@mysync/core';
-import { initialGuardState, retryForever, SequenceGuard, type Verdict } from '@mysync/flow';
+import {
+  Backoff,
+  type GuardCounts,
+  initialGuardState,
+  isRetriableError,
+  retryForever,
+  SequenceGuard,
+} from '@mysync/flow';
 import type { Sink, SinkChange, StreamRef } from '@mysync/sink';
 import { LagTracker, type Logger, type Metrics } from '@mysync/telemetry';
 import type { AssignedPartition, RecordBatch } from '@mysync/transport';
 import { MessageDecoder } from '@mysync/wire';
 import { Committer } from './committer.ts';
+import { DeletionWatch } from './deletion-watch.ts';
 import { writerErrors } from './errors.ts';
 import { type AppliedMarker, formatMarker, parseMarker } from './marker.ts';
 import { type ApplyUnit, type Progress, UnitBuilder } from './unit-builder.ts';
@@ -19,6 +27,8 @@ export interface PartitionLoopOptions {
   readonly commitIntervalMs: number;
   /** How long after the revocation an apply in flight is left alone before it is abandoned. */
   readonly handoverMs: number;
+  /** How long the topic keeps deletions; null where it is not compacted. */
+  readonly deleteRetentionMs: number | null;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
@@ -34,10 +44,12 @@ export interface PartitionStatus {
   readonly detail: string;
 }
 
-const VERDICTS: readonly Verdict[] = ['accept', 'duplicate', 'stale', 'early'];
 const NO_CHANGE: ChangeId = { file: '', offset: 0, gtid: '', ordinal: 0 };
 /** A batch that holds nothing for the sink (heartbeats) moves the marker at most this often. */
 const IDLE_MARKER_MS = 5_000;
+/** A marker that was held for this long was not taken in a quarrel: the next pause is a short one again. */
+const QUIET_MS = 30_000;
+const VERDICTS = ['accept', 'duplicate', 'stale', 'early'] as const;
 
 /**
  * One assigned partition of one sink: batch → guard → map → collapse → apply → commit.
@@ -47,6 +59,8 @@ const IDLE_MARKER_MS = 5_000;
  * 3. On start the loop puts its own name into the marker, which refuses every later apply of a predecessor.
  * 4. Transient failures are retried for ever; a change that can never succeed halts this partition loudly, others go on.
  * 5. Offsets are committed behind the applies. When the partition is revoked, the apply in flight is finished first.
+ * 6. Two that hold each other for displaced pause longer and longer, and ask the group who owns the partition (ADR 0101).
+ * 7. Deletions that the log may have forgotten before they were read halt the partition (ADR 0100).
  *
  * Spec: docs/spec/writer.md.
  */
@@ -68,9 +82,13 @@ export class PartitionLoop {
   /** Ends the reading of batches, so that a failure or a doubt is met at once and not at the next batch. */
   #interrupt = new AbortController();
   #markerMovedAt = 0;
+  #takenOverAt = 0;
   #gapSince: number | null = null;
-  /** Not yet in the metrics: a labelled counter costs more than the guard itself, so it is asked once per unit. */
-  readonly #verdicts: Record<Verdict, number> = { accept: 0, duplicate: 0, stale: 0, early: 0 };
+  #deletions: DeletionWatch | null = null;
+  /** Already in the metrics: a labelled counter costs more than the guard itself, so it is asked once per batch. */
+  #counted: Pick<GuardCounts, (typeof VERDICTS)[number]> = { accept: 0, duplicate: 0, stale: 0, early: 0 };
+  readonly #assignedAtMs: number;
+  readonly #pauses = new Backoff({ minMs: 100, maxMs: 5_000 });
 
   constructor(options: PartitionLoopOptions) {
     this.#options = options;
@@ -80,6 +98,11 @@ export class PartitionLoop {
     this.#logger = options.logger.child({ component: 'writer', ...this.#labels });
     this.#committer = new Committer({ assigned, intervalMs: options.commitIntervalMs, clock: options.clock });
     this.#lag = new LagTracker({ clock: options.clock });
+    this.#assignedAtMs = options.clock.now();
+    this.#nextOffset = assigned.committed ?? assigned.range.earliest;
+    this.#endOffset = assigned.range.end;
+    // Until something was read this is the least that it can be.
+    if (this.#nextOffset < this.#endOffset) this.#lag.outstanding(this.#assignedAtMs * 1000);
   }
 
   /** Resolves when the partition was revoked and the apply in flight is finished. */
@@ -92,7 +115,7 @@ export class PartitionLoop {
     if (revoked.aborted) onRevoked();
     else revoked.addEventListener('abort', onRevoked, { once: true });
     try {
-      while (!revoked.aborted && !this.#committer.lost) await this.#resume(revoked);
+      while (!revoked.aborted && !this.#committer.lost) await this.#turn(revoked);
     } catch (error) {
       if (!revoked.aborted) await this.#halt(error, revoked);
     } finally {
@@ -100,7 +123,8 @@ export class PartitionLoop {
       revoked.removeEventListener('abort', onRevoked);
       await this.#committer.finish();
       this.#state = 'ended';
-      this.#options.metrics.writer.halted.set(this.#labels, 0);
+      const { lag, backlog, gapSeconds, halted } = this.#options.metrics.writer;
+      for (const gauge of [lag, backlog, gapSeconds, halted]) gauge.remove(this.#labels);
     }
   }
 
@@ -118,7 +142,6 @@ export class PartitionLoop {
   /** Sets the gauges that are computed on demand. */
   refresh(): void {
     const { writer } = this.#options.metrics;
-    this.#countVerdicts();
     writer.lag.set(this.#labels, this.#lag.peak());
     writer.backlog.set(this.#labels, Math.max(0, this.#endOffset - this.#nextOffset));
     const gap = this.#gapSince === null ? 0 : (this.#options.clock.monotonic() - this.#gapSince) / 1000;
@@ -130,21 +153,47 @@ export class PartitionLoop {
     this.#interrupt.abort();
   }
 
-  /** Reads the marker and follows the log from there until revoked, or until the marker was moved by someone else. */
-  async #resume(revoked: AbortSignal): Promise<void> {
+  /** Follows the log until there is a reason to read the marker again. */
+  async #turn(revoked: AbortSignal): Promise<void> {
+    const { clock } = this.#options;
+    try {
+      if (await this.#resume(revoked)) return;
+      await this.#committer.confirm();
+    } catch (error) {
+      // The sink's own failures are met where they occur: this one is the transport's.
+      if (revoked.aborted || !isRetriableError(error)) throw error;
+      this.#state = 'retrying';
+      this.#detail = causeText(error);
+      this.#logger.warn({ error: told(error) }, 'the partition cannot be read, trying again');
+    }
+    if (this.#committer.lost) return;
+    if (clock.monotonic() - this.#takenOverAt > QUIET_MS) this.#pauses.reset();
+    await clock.sleep(this.#pauses.next(), revoked);
+  }
+
+  /** Reads the marker and follows the log from there until revoked or in doubt; false when another writer moved the marker. */
+  async #resume(revoked: AbortSignal): Promise<boolean> {
     const interrupt = new AbortController();
     this.#interrupt = interrupt;
     const marker = await this.#takeOver(revoked);
+    if (marker === null) return false;
+    this.#takenOverAt = this.#options.clock.monotonic();
     this.#nextOffset = marker.nextOffset;
+    this.#deletions = new DeletionWatch(marker.nextOffset, marker.unreadSinceMs);
+    this.#deletions.endSeen(this.#options.assigned.range.end, this.#assignedAtMs);
     const guard = new SequenceGuard(marker.guard);
+    this.#counted = { accept: 0, duplicate: 0, stale: 0, early: 0 };
+    const where = this.#where();
     const builder = new UnitBuilder({
       guard,
       decoder: this.#decoder,
       maxChanges: this.#options.maxChanges,
       accepts: (table) => this.#options.sink.accepts(table),
-      onVerdict: (verdict, offset) => this.#onVerdict(verdict, offset),
+      nextOffset: marker.nextOffset,
+      onMissing: (offset) => this.#onMissing(offset),
       version: BigInt(marker.version),
       change: marker.change,
+      where,
     });
     this.#state = 'running';
     this.#detail = '';
@@ -153,18 +202,22 @@ export class PartitionLoop {
       for await (const batch of this.#batches(marker.nextOffset, interrupt.signal)) {
         this.#onBatch(batch);
         for (const unit of builder.units(batch)) {
-          if (!(await applying) || interrupt.signal.aborted) return;
+          if (!(await applying) || interrupt.signal.aborted) return await applying;
           applying = this.#apply(unit, revoked);
           applying.then(
             (moved) => moved || interrupt.abort(),
             () => interrupt.abort(),
           );
         }
-        if (this.#committer.lost) return;
+        this.#afterBatch(guard);
+        if (this.#committer.lost) break;
       }
     } finally {
+      // Its failure is thrown also where the reading has ended by itself.
       await applying;
+      this.#count(guard.counts);
     }
+    return await applying;
   }
 
   async *#batches(from: number, signal: AbortSignal): AsyncGenerator<RecordBatch> {
@@ -177,33 +230,33 @@ export class PartitionLoop {
     }
   }
 
-  /** The marker to resume from, with this loop's name put into it. */
-  async #takeOver(revoked: AbortSignal): Promise<AppliedMarker> {
-    const { assigned, sink } = this.#options;
-    for (;;) {
-      const text = await this.#retrying(() => sink.readMarker(this.#stream), revoked);
-      const stored = text === null ? null : parseMarker(text, this.#where());
-      this.#check(stored);
-      const marker: AppliedMarker = {
-        topicId: assigned.topic.id,
-        partitions: assigned.topic.partitions,
-        owner: this.#owner,
-        nextOffset: stored?.nextOffset ?? assigned.range.earliest,
-        guard: stored?.guard ?? initialGuardState(assigned.range.earliest),
-        version: stored?.version ?? '0',
-        change: stored?.change ?? NO_CHANGE,
-      };
-      this.#markerText = text;
-      if (await this.#moveMarker([], formatMarker(marker), revoked)) return marker;
-    }
+  /** The marker to resume from, with this loop's name put into it; null when another writer was faster. */
+  async #takeOver(revoked: AbortSignal): Promise<(AppliedMarker & { readonly unreadSinceMs: number }) | null> {
+    const { assigned, sink, clock } = this.#options;
+    const text = await this.#retrying(() => sink.readMarker(this.#stream), revoked);
+    const stored = text === null ? null : parseMarker(text, this.#where());
+    this.#check(stored);
+    const marker = {
+      topicId: assigned.topic.id,
+      partitions: assigned.topic.partitions,
+      owner: this.#owner,
+      nextOffset: stored?.nextOffset ?? assigned.range.earliest,
+      // Not the first offset: on a log whose head was cut off, sequences do not begin at 1 either.
+      guard: stored?.guard ?? initialGuardState(0),
+      version: stored?.version ?? '0',
+      change: stored?.change ?? NO_CHANGE,
+      unreadSinceMs: stored?.unreadSinceMs ?? clock.now(),
+    };
+    this.#markerText = text;
+    return (await this.#moveMarker([], formatMarker(marker), revoked)) ? marker : null;
   }
 
   #check(stored: AppliedMarker | null): void {
     const { assigned } = this.#options;
     const where = this.#where();
     if (stored === null) {
-      if (assigned.committed === null) return;
-      const message = `no applied marker, but offset ${assigned.committed} is committed`;
+      if (!this.#committer.hasCommitted && this.#markerText === null) return;
+      const message = 'the sink holds no applied marker, though it was filled before';
       throw writerErrors.WRITER_SINK_LOST({ message, where });
     }
     if (stored.topicId !== assigned.topic.id || stored.partitions !== assigned.topic.partitions) {
@@ -215,9 +268,9 @@ export class PartitionLoop {
   /** False when another writer moved the marker: the caller resumes from it. */
   async #apply(unit: ApplyUnit, revoked: AbortSignal): Promise<boolean> {
     const { sink, metrics, clock } = this.#options;
-    this.#countVerdicts();
     for (const schema of unit.newSchemas) await this.#retrying(() => sink.prepare(schema), revoked);
     const idle = unit.changes.length === 0;
+    if (unit.oldestMicros > 0) this.#lag.outstanding(unit.oldestMicros);
     if (!idle || clock.monotonic() - this.#markerMovedAt >= IDLE_MARKER_MS) {
       const text = unit.progress === null ? this.#markerText : this.#textOf(unit.progress);
       const start = clock.monotonic();
@@ -230,7 +283,7 @@ export class PartitionLoop {
       if (unit.progress !== null) this.#committer.applied(unit.progress.nextOffset);
     }
     metrics.writer.applied.inc(this.#labels, unit.messages);
-    if (unit.progress !== null) this.#onApplied(unit.progress.nextOffset, unit.commitTimeMicros);
+    if (unit.progress !== null) this.#onApplied(unit.progress.nextOffset, unit.newestMicros);
     return true;
   }
 
@@ -264,6 +317,7 @@ export class PartitionLoop {
       guard: progress.guard,
       version: progress.version.toString(),
       change: progress.change,
+      unreadSinceMs: this.#deletions?.unreadSince(progress.nextOffset) ?? this.#assignedAtMs,
     });
   }
 
@@ -293,30 +347,45 @@ export class PartitionLoop {
 
   #onBatch(batch: RecordBatch): void {
     this.#endOffset = Math.max(batch.endOffset, batch.nextOffset);
+    if (batch.endOffsetAtMs !== undefined) this.#deletions?.endSeen(this.#endOffset, batch.endOffsetAtMs);
   }
 
-  #onVerdict(verdict: Verdict, offset: number): void {
-    this.#verdicts[verdict] += 1;
-    if (verdict === 'accept') {
+  #afterBatch(guard: SequenceGuard): void {
+    this.#count(guard.counts);
+    const offset = guard.openGapSince;
+    if (offset === null) {
       this.#gapSince = null;
-    } else if (verdict === 'early' && this.#gapSince === null) {
+    } else if (this.#gapSince === null) {
       this.#gapSince = this.#options.clock.monotonic();
       this.#logger.warn({ offset }, 'a gap in the sequence: waiting for the next generation');
     }
   }
 
-  #countVerdicts(): void {
+  #count(counts: Readonly<GuardCounts>): void {
     for (const verdict of VERDICTS) {
-      const count = this.#verdicts[verdict];
-      if (count === 0) continue;
-      this.#verdicts[verdict] = 0;
-      this.#options.metrics.writer.verdicts.inc({ ...this.#labels, verdict }, count);
+      const more = counts[verdict] - this.#counted[verdict];
+      if (more === 0) continue;
+      this.#counted[verdict] += more;
+      this.#options.metrics.writer.verdicts.inc({ ...this.#labels, verdict }, more);
     }
   }
 
-  #onApplied(nextOffset: number, commitTimeMicros: number): void {
+  /** Compaction may remove what is superseded, but a deletion only once it was kept for its time. */
+  #onMissing(offset: number): void {
+    const { deleteRetentionMs, clock } = this.#options;
+    if (deleteRetentionMs === null || this.#deletions === null) return;
+    const since = this.#deletions.unreadSince(offset);
+    if (clock.now() - since <= deleteRetentionMs) return;
+    const message = `offsets from ${offset} on are gone; what lay there may have been stored as long ago as ${new Date(since).toISOString()}, and deletions are kept for ${deleteRetentionMs} ms only`;
+    throw writerErrors.WRITER_TOMBSTONES_LOST({ message, where: { ...this.#where(), offset } });
+  }
+
+  #onApplied(nextOffset: number, newestMicros: number): void {
     this.#nextOffset = nextOffset;
-    this.#lag.outstanding(nextOffset >= this.#endOffset || commitTimeMicros === 0 ? null : commitTimeMicros);
+    this.#deletions?.forget(nextOffset);
+    if (nextOffset >= this.#endOffset) this.#lag.outstanding(null);
+    // What comes next is not older than this.
+    else if (newestMicros > 0) this.#lag.outstanding(newestMicros);
   }
 
   #refused(change: SinkChange | undefined, cause: unknown, count: number): Error {

@@ -2,11 +2,13 @@ import {
   type ChangeId,
   type ColumnValue,
   coreErrors,
+  isMysyncError,
+  MysyncError,
   type RowKey,
   type TableRef,
   type TableSchema,
 } from '@mysync/core';
-import type { GuardState, SequenceGuard, Verdict } from '@mysync/flow';
+import type { GuardState, SequenceGuard } from '@mysync/flow';
 import type { DeleteChange, PutChange, SinkChange } from '@mysync/sink';
 import type { IncomingRecord, RecordBatch } from '@mysync/transport';
 import { type BaseMessage, decodeKey, keyKind, type MessageDecoder, payloadOf, readNumbers } from '@mysync/wire';
@@ -27,8 +29,9 @@ export interface ApplyUnit {
   readonly progress: Progress | null;
   /** Messages accepted by the guard, before collapsing. */
   readonly messages: number;
-  /** Source commit time of the newest message in it; 0 when it holds none. */
-  readonly commitTimeMicros: number;
+  /** Source commit times of the oldest and the newest change in it, in microseconds; 0 when it holds none (heartbeats do not count). */
+  readonly oldestMicros: number;
+  readonly newestMicros: number;
   /** Schemas met for the first time: the sink prepares for them before the apply. */
   readonly newSchemas: readonly TableSchema[];
 }
@@ -38,9 +41,14 @@ export interface UnitBuilderOptions {
   readonly decoder: MessageDecoder;
   readonly maxChanges: number;
   readonly accepts: (table: TableRef) => boolean;
-  readonly onVerdict: (verdict: Verdict, offset: number) => void;
+  /** The first offset that will be asked for. */
+  readonly nextOffset: number;
+  /** Offsets from this one on are not in the log any more. May throw. */
+  readonly onMissing: (offset: number) => void;
   readonly version: bigint;
   readonly change: ChangeId;
+  /** Of the partition, for errors. */
+  readonly where: Readonly<Record<string, string | number>>;
 }
 
 /**
@@ -53,22 +61,30 @@ export interface UnitBuilderOptions {
 export class UnitBuilder {
   readonly #options: UnitBuilderOptions;
   readonly #collapsing = new CollapsingBatch();
-  readonly #plans = new Map<TableSchema, SchemaPlan>();
+  /** As long as the decoder keeps the schema. */
+  readonly #plans = new WeakMap<TableSchema, SchemaPlan>();
+  #lastSchema: TableSchema | null = null;
+  #lastPlan: SchemaPlan | null = null;
   readonly #numbers = { epoch: 0, generation: 0, base: 0, sequence: 0 };
   #newSchemas: TableSchema[] = [];
   #messages = 0;
-  #commitTimeMicros = 0;
+  #oldestMicros = 0;
+  #newestMicros = 0;
+  #nextOffset: number;
   #version: bigint;
   #change: ChangeId;
 
   constructor(options: UnitBuilderOptions) {
     this.#options = options;
+    this.#nextOffset = options.nextOffset;
     this.#version = options.version;
     this.#change = options.change;
   }
 
   *units(batch: RecordBatch): Generator<ApplyUnit> {
     for (const record of batch.records) {
+      if (record.offset > this.#nextOffset) this.#options.onMissing(this.#nextOffset);
+      this.#nextOffset = record.offset + 1;
       const message = this.#accept(record);
       if (message === null) continue;
       this.#note(message);
@@ -90,12 +106,22 @@ export class UnitBuilder {
       }
       if (this.#collapsing.size >= this.#options.maxChanges) yield this.#unit(record.offset + 1);
     }
+    if (batch.nextOffset > this.#nextOffset) this.#options.onMissing(this.#nextOffset);
+    this.#nextOffset = batch.nextOffset;
     yield this.#unit(batch.nextOffset);
   }
 
   /** The decoded message, or null when the guard drops the record. */
   #accept(record: IncomingRecord): BaseMessage | null {
-    const { guard, onVerdict, decoder } = this.#options;
+    try {
+      return this.#judge(record);
+    } catch (error) {
+      throw this.#placed(error, record.offset);
+    }
+  }
+
+  #judge(record: IncomingRecord): BaseMessage | null {
+    const { guard, decoder } = this.#options;
     if (keyKind(record.key) === 'fence') {
       guard.skip(record.offset);
       return null;
@@ -108,13 +134,22 @@ export class UnitBuilder {
     const numbers = this.#numbers;
     readNumbers(payload, numbers);
     const verdict = guard.offer(record.offset, numbers.epoch, numbers.generation, numbers.base, numbers.sequence);
-    onVerdict(verdict, record.offset);
     return verdict === 'accept' ? decoder.decode(payload) : null;
+  }
+
+  /** The same error, with the record's place in the log. */
+  #placed(error: unknown, offset: number): unknown {
+    if (!isMysyncError(error)) return error;
+    const where = { ...this.#options.where, offset, ...error.where };
+    return new MysyncError(error.code, error, { message: error.message, where, cause: error.cause });
   }
 
   #note(message: BaseMessage): void {
     this.#messages += 1;
-    this.#commitTimeMicros = message.source.commitTimeMicros;
+    if (message.operation !== 'heartbeat') {
+      this.#newestMicros = message.source.commitTimeMicros;
+      if (this.#oldestMicros === 0) this.#oldestMicros = this.#newestMicros;
+    }
     if (message.delivery.version > this.#version) this.#version = message.delivery.version;
     this.#change = message.source.change;
   }
@@ -122,12 +157,7 @@ export class UnitBuilder {
   #changeOf(message: BaseMessage, record: IncomingRecord): PutChange | DeleteChange | null {
     if (!('schema' in message)) return null;
     const { schema } = message;
-    let plan = this.#plans.get(schema);
-    if (plan === undefined) {
-      plan = planOf(schema, this.#options.accepts(schema));
-      this.#plans.set(schema, plan);
-      if (plan.accepted) this.#newSchemas.push(schema);
-    }
+    const plan = this.#planOf(schema);
     if (!plan.accepted) return null;
     const deletes = message.operation === 'delete';
     const image = deletes ? message.before : message.after;
@@ -139,6 +169,19 @@ export class UnitBuilder {
     return { kind: deletes ? 'delete' : 'put', schema, key, row, version, offset: record.offset };
   }
 
+  #planOf(schema: TableSchema): SchemaPlan {
+    if (schema === this.#lastSchema && this.#lastPlan !== null) return this.#lastPlan;
+    let plan = this.#plans.get(schema);
+    if (plan === undefined) {
+      plan = planOf(schema, this.#options.accepts(schema));
+      this.#plans.set(schema, plan);
+      if (plan.accepted) this.#newSchemas.push(schema);
+    }
+    this.#lastSchema = schema;
+    this.#lastPlan = plan;
+    return plan;
+  }
+
   #unit(nextOffset: number | null, changes: readonly SinkChange[] = this.#collapsing.take()): ApplyUnit {
     const unit: ApplyUnit = {
       changes,
@@ -147,11 +190,14 @@ export class UnitBuilder {
           ? null
           : { nextOffset, guard: this.#options.guard.state(), version: this.#version, change: this.#change },
       messages: this.#messages,
-      commitTimeMicros: this.#commitTimeMicros,
+      oldestMicros: this.#oldestMicros,
+      newestMicros: this.#newestMicros,
       newSchemas: this.#newSchemas,
     };
     this.#newSchemas = [];
     this.#messages = 0;
+    this.#oldestMicros = 0;
+    this.#newestMicros = 0;
     return unit;
   }
 }

@@ -18,6 +18,8 @@ export interface WriterOptions {
   readonly commitIntervalMs: number;
   /** How long a revoked partition may still finish its apply. */
   readonly handoverMs: number;
+  /** How long the topic keeps deletions; null where it is not compacted. */
+  readonly deleteRetentionMs: number | null;
   readonly clock?: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
@@ -42,15 +44,16 @@ export class Writer {
   /** Resolves after an orderly stop: applies in flight finished, offsets committed. */
   async run(signal: AbortSignal): Promise<void> {
     const { transport, topic, group, maxBatchBytes, sink, handoverMs } = this.#options;
+    const consumer: Consumer = await transport.openConsumer({ topic, group, maxBatchBytes, handoverMs });
+    // Not before there is something to do: a sink keeps whom it has to call.
     sink.onDoubt(() => {
       for (const loop of this.#loops.values()) loop.doubt();
     });
-    const consumer: Consumer = await transport.openConsumer({ topic, group, maxBatchBytes, handoverMs });
     this.#running = true;
     try {
       await consumer.run((assigned) => {
-        const { source, sinkName, maxBatchChanges, commitIntervalMs, handoverMs, clock, logger, metrics } =
-          this.#options;
+        const { source, sinkName, maxBatchChanges, commitIntervalMs, handoverMs, deleteRetentionMs } = this.#options;
+        const { clock, logger, metrics } = this.#options;
         const loop = new PartitionLoop({
           assigned,
           source,
@@ -59,6 +62,7 @@ export class Writer {
           maxChanges: maxBatchChanges,
           commitIntervalMs,
           handoverMs: handoverMs * 0.8,
+          deleteRetentionMs,
           clock: clock ?? systemClock,
           logger,
           metrics,
