@@ -2,11 +2,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Pipeline } from '@mysync/harness';
+import { Pipeline, until } from '@mysync/harness';
 
 const STANDSTILL_MS = 40_000;
 /** The least that a broker accepts by default. */
 const SESSION_MS = 6_000;
+
+/** What the group gave a writer last. */
+function lastJoin(log: string): { partitions: number } | undefined {
+  const line = log.split('\n').findLast((each) => each.includes('"msg":"joined the group"'));
+  return line === undefined ? undefined : JSON.parse(line);
+}
 
 test('Redis stands still for 40 s under two writers, of which one is stopped meanwhile', async (context) => {
   await using pipeline = await Pipeline.create({
@@ -23,15 +29,15 @@ test('Redis stands still for 40 s under two writers, of which one is stopped mea
   const reader = pipeline.start('reader');
   const writers = [pipeline.start('writer --sink redis'), pipeline.start('writer --sink redis')] as const;
   await pipeline.equal(['t']);
-  for (const writer of writers) await writer.logged(/"msg":"joined the group"/);
+  await until('each writer holds its half', () => writers.every(({ stderr }) => lastJoin(stderr)?.partitions === 2));
   const joins = (): number[] => writers.map(({ stderr }) => stderr.match(/"msg":"joined the group"/g)?.length ?? 0);
   const before = joins();
 
   await pipeline.redis?.pause();
   const began = performance.now();
   try {
-    const load = async (until: number): Promise<void> => {
-      while (performance.now() - began < until) {
+    const load = async (end: number): Promise<void> => {
+      while (performance.now() - began < end) {
         await sql.query('UPDATE t SET n = n + 1');
         await sleep(200);
       }
