@@ -86,8 +86,10 @@ export function compileJsonWriter(
     const write = compileJsonValue(projected.column, options);
     return {
       index: projected.index,
-      prefix: `${JSON.stringify(projected.name)}:`,
+      first: `{${JSON.stringify(projected.name)}:`,
+      further: `,${JSON.stringify(projected.name)}:`,
       projected,
+      masked: projected.mask !== 'none',
       // A masked value is text, whatever the column is.
       write: projected.mask === 'none' ? write : (value: Exclude<ColumnValue, undefined>) => JSON.stringify(value),
     };
@@ -96,9 +98,9 @@ export function compileJsonWriter(
     let json = '';
     for (const writer of writers) {
       let value = row[writer.index];
-      if (writer.projected.mask !== 'none') value = maskValue(value, writer.projected);
+      if (writer.masked) value = maskValue(value, writer.projected);
       if (value === undefined) continue;
-      json += (json === '' ? '{' : ',') + writer.prefix + writer.write(value);
+      json += (json === '' ? writer.first : writer.further) + writer.write(value);
     }
     return json === '' ? '{}' : `${json}}`;
   };

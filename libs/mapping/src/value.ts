@@ -62,7 +62,14 @@ export function compileJsonValue(
 function textWriter(column: Column, options: JsonOptions): (value: string) => string {
   if (isJsonColumn(column)) return embeddedJson;
   if (isDecimalColumn(column) && options.decimals === 'number') return decimalNumber;
-  return quoted;
+  return PLAIN.test(column.type) ? plain : quoted;
+}
+
+/** Types whose text is digits and marks: nothing to escape. */
+const PLAIN = /^(decimal|numeric|dec|fixed|date|datetime|timestamp|time)\b/i;
+
+function plain(text: string): string {
+  return `"${text}"`;
 }
 
 /** What JSON.stringify would escape: quotes, backslashes, control characters, and (only when alone, which it finds out) surrogates. */

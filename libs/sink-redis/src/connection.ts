@@ -1,6 +1,7 @@
 import { causeText } from '@mysync/core';
 import { sinkErrors } from '@mysync/sink';
-import { Command, Redis } from 'ioredis';
+import { Redis } from 'ioredis';
+import { EncodedCommand } from './encoded-command.ts';
 import { isReply, redisFailure } from './failure.ts';
 import type { RedisAddress, RedisSettings } from './options.ts';
 
@@ -86,8 +87,8 @@ export class RedisConnection {
     const { stream } = this.#redis;
     const answers: Promise<unknown>[] = [];
     stream.cork();
-    for (const [name, ...args] of commands) {
-      const command = new Command(String(name), args, { replyEncoding: 'utf8' });
+    for (const parts of commands) {
+      const command = new EncodedCommand(parts);
       this.#redis.sendCommand(command);
       answers.push(command.promise);
     }
