@@ -264,6 +264,14 @@ test('a refused change halts with table, key, offset and remedy; it is said at o
   assert.deepEqual(sink.changed, [0]);
 });
 
+test('the newest record refused: halted though no record follows', async () => {
+  const sink = new MemorySink();
+  sink.hooks.push(() => ({ status: 'refused', refusals: [{ index: 0, error: new Error('no') }] }));
+  const { stop, halted } = setUp({ sink, log: new TestLog().put(1, 'a') });
+  assert.match(await halted(), /^WRITER_CHANGE_REFUSED/);
+  await stop();
+});
+
 test('after a halt and its remedy a new owner resumes at the refused change', async () => {
   const log = new TestLog().put(1, 'a').put(2, 'b');
   const first = setUp({ log, maxChanges: 1 });
