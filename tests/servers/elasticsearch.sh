@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # One Elasticsearch node from the server's own Maven artifacts. ES_VERSION: 9.5.3 (needs Java 21), or 8.19.21 (Java 17).
+# ES_HEAP: of the Java process, 512m.
 # Options after -- are settings as key=value. No x-pack: no security, no licence, no lifecycle management.
 NAME=elasticsearch
 # shellcheck source=lib.sh
@@ -9,6 +10,7 @@ SOURCES=$HERE/elasticsearch
 
 settings() {
   setting ES_VERSION 9.5.3
+  ES_HEAP=${ES_HEAP:-512m}
   HOME_FOLDER=$ROOT/$ES_VERSION
   LIB=$HOME_FOLDER/lib
   JAVA_RELEASE=21
@@ -54,7 +56,7 @@ start() {
   local java
   java=$(find_java $JAVA_RELEASE javac)
   mkdir -p "$RUN"/{config,data,logs,tmp}
-  alive server || spawn server "$java" -Xms512m -Xmx512m -XX:+UseSerialGC -Djava.io.tmpdir="$RUN/tmp" \
+  alive server || spawn server "$java" -Xms$ES_HEAP -Xmx$ES_HEAP -XX:+UseSerialGC -Djava.io.tmpdir="$RUN/tmp" \
     --add-opens java.base/java.lang=ALL-UNNAMED --enable-native-access=ALL-UNNAMED \
     -Dorg.elasticsearch.nativeaccess.enableVectorLibrary=false \
     -cp "$HOME_FOLDER/classes:$LIB/*" SearchNode "$RUN/config" path.home="$HOME_FOLDER" path.data="$RUN/data" \

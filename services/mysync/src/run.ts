@@ -3,7 +3,6 @@ import { FileCheckpointStore } from '@mysync/checkpoint';
 import { type Config, sourcesOf, topicOf } from '@mysync/config';
 import { causeText, isMysyncError, systemClock } from '@mysync/core';
 import { didYouMean } from '@mysync/mapping';
-import { createMysqlSource } from '@mysync/source-mysql';
 import { createLogger, createMetrics, type Logger, type Metrics, TelemetryServer } from '@mysync/telemetry';
 import type { Transport } from '@mysync/transport';
 import {
@@ -136,6 +135,8 @@ async function openReader(service: Service, source: string): Promise<ReaderPart>
   const path = checkpointPath(config, source);
   const checkpoints = await FileCheckpointStore.open({ path, signal: context.signal });
   lifecycle.opened(`checkpoint of ${source}`, checkpoints, (store) => store.close());
+  // Loaded here, so that a writer does not pay for it.
+  const { createMysqlSource } = await import('@mysync/source-mysql');
   const binlog = createMysqlSource(sourceOptions(config, source, logger));
   lifecycle.opened(`source ${source}`, binlog, (opened) => opened.close());
   const progress = new ProgressDisplay({ output: context.output, logger, clock: systemClock });

@@ -80,9 +80,9 @@ export class Bench implements AsyncDisposable {
   }
 
   /** A server that nobody else uses; the caller may wipe it early. */
-  async freshServer(name: ServerName): Promise<TestServer> {
+  async freshServer(name: ServerName, env: Readonly<Record<string, string>> = {}): Promise<TestServer> {
     this.say(`starting ${name}`);
-    const server = await startServer(name);
+    const server = await startServer(name, { env });
     this.#closers.push(() => server.wipe());
     return server;
   }

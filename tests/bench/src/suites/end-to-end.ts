@@ -25,7 +25,7 @@ export async function endToEndSuite(bench: Bench): Promise<void> {
   }
   const name = 'run-kafka-elasticsearch';
   if (!bench.wants(name)) return;
-  const elasticsearch = await bench.freshServer('elasticsearch');
+  const elasticsearch = await bench.freshServer('elasticsearch', { ES_HEAP: '1g' });
   const url = elasticsearch.get('ELASTICSEARCH_URL');
   await run(bench, name, 'kafka', 'earlier', { kind: 'elasticsearch', url });
   await checkDocuments(url, bench.options.rows);
