@@ -45,16 +45,32 @@ function report(event, file) {
   }
 }
 
+/** Runs the files; prints a line per file as soon as all its tests have ended. */
 async function runAll(files, concurrency) {
   if (files.length === 0) return;
-  const started = new Map();
+  let current = null;
+  const endFile = () => {
+    if (current === null) return;
+    const { file, before, since } = current;
+    const passed = totals.passed - before.passed;
+    const failed = totals.failed - before.failed;
+    const seconds = ((performance.now() - since) / 1000).toFixed(0);
+    console.log(
+      `  ${failed > 0 ? 'FAILED' : 'ok'} ${file}: ${passed} passed${failed > 0 ? `, ${failed} failed` : ''}, ${seconds} s`,
+    );
+    current = null;
+  };
   const stream = runTests({ files, concurrency, timeout: FILE_TIMEOUT_MS });
   for await (const event of stream) {
-    const file = event.data?.file === undefined ? '' : relative(ROOT, event.data.file);
-    if (event.type === 'test:start' && !started.has(file)) started.set(file, performance.now());
-    if (event.type === 'test:fail' || event.type === 'test:pass') report(event, file);
-    if (event.type === 'test:stderr' && process.env.TEST_STDERR) process.stderr.write(event.data.message);
+    if (event.type !== 'test:fail' && event.type !== 'test:pass') continue;
+    const file = event.data.file === undefined ? '' : relative(ROOT, event.data.file);
+    if (current?.file !== file) {
+      endFile();
+      current = { file, before: { ...totals }, since: performance.now() };
+    }
+    report(event, file);
   }
+  endFile();
 }
 
 installPackages();
