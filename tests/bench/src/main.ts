@@ -22,18 +22,28 @@ function say(text: string): void {
   process.stderr.write(`${((performance.now() - startedAt) / 1000).toFixed(0).padStart(4)} s  ${text}\n`);
 }
 
-async function run(bench: Bench, options: BenchOptions): Promise<void> {
+/** The exit status. A suite that failed takes nothing from the others' figures. */
+async function run(bench: Bench, options: BenchOptions): Promise<number> {
   const before = loadText();
-  for (const suite of options.suites) await RUN[suite](bench);
+  let status = 0;
+  for (const suite of options.suites) {
+    try {
+      await RUN[suite](bench);
+    } catch (error) {
+      say(`${suite} FAILED: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+      status = 1;
+    }
+  }
   const { results, ratios } = bench;
-  if (results.length === 0) throw new Error(`no measurement is called '${options.only}'`);
+  if (results.length === 0 && status === 0) throw new Error(`no measurement is called '${options.only}'`);
   if (options.json) {
     const suite = options.suites.length === 1 ? options.suites[0] : options.suites.join(',');
     process.stdout.write(`${JSON.stringify({ suite, results, ...(ratios.length > 0 ? { ratios } : {}) })}\n`);
-    return;
+    return status;
   }
   const tables = [resultTable(results), ratioTable(ratios), latencyTable(results)].filter((text) => text !== '');
   process.stdout.write(`${tables.join('\n')}\n${machineText()}; load before ${before}, after ${loadText()}\n`);
+  return status;
 }
 
 async function main(args: readonly string[]): Promise<number> {
@@ -48,8 +58,7 @@ async function main(args: readonly string[]): Promise<number> {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => reject(new Error(signal)));
   });
   try {
-    await Promise.race([run(bench, options), stop]);
-    return 0;
+    return await Promise.race([run(bench, options), stop]);
   } finally {
     await bench[Symbol.asyncDispose]();
   }

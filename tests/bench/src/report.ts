@@ -52,11 +52,12 @@ export function latencyTable(results: readonly Result[]): string {
 
 export function ratioTable(ratios: readonly Ratio[]): string {
   if (ratios.length === 0) return '';
-  const head = ['speed of the bare client reached', 'bare client', 'per CPU s', 'per wall s'];
+  const head = ['speed of the bare client reached', 'bare client', 'per CPU s', 'without start', 'per wall s'];
   const rows = ratios.map((each) => [
     each.name,
     each.baseline,
     each.perCpuSecond.toFixed(2),
+    each.perCpuSecondRunning.toFixed(2),
     each.perWallSecond.toFixed(2),
   ]);
   return table([head, ...rows]);

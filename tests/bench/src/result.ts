@@ -23,17 +23,21 @@ export interface Ratio {
   readonly name: string;
   readonly baseline: string;
   readonly perCpuSecond: number;
+  /** The same without the start of the process; the bare client's start is never counted. */
+  readonly perCpuSecondRunning: number;
   readonly perWallSecond: number;
 }
 
 export function ratioOf(result: Result, baseline: Result): Ratio {
-  const share = (field: 'cpuSeconds' | 'wallSeconds'): number =>
-    round(result.rows / result[field] / (baseline.rows / baseline[field]), 2);
+  const share = (seconds: number, bareSeconds: number): number =>
+    round(result.rows / seconds / (baseline.rows / bareSeconds), 2);
+  const { cpuSeconds, wallSeconds, startCpuSeconds = 0 } = result;
   return {
     name: result.name,
     baseline: baseline.name,
-    perCpuSecond: share('cpuSeconds'),
-    perWallSecond: share('wallSeconds'),
+    perCpuSecond: share(cpuSeconds, baseline.cpuSeconds),
+    perCpuSecondRunning: share(cpuSeconds - startCpuSeconds, baseline.cpuSeconds),
+    perWallSecond: share(wallSeconds, baseline.wallSeconds),
   };
 }
 
