@@ -44,3 +44,4 @@ export {
   TailRecovery,
   type TailResult,
 } from './tail-recovery.ts';
+export { unlessAborted } from './unless-aborted.ts';

@@ -7,6 +7,7 @@
  * 4. Stopping is the same for every partition at once; the membership is kept until the last one is given up.
  */
 import { systemClock } from '@mysync/core';
+import { unlessAborted } from '@mysync/flow';
 import type {
   AssignedPartition,
   Consumer,
@@ -71,8 +72,18 @@ export class KafkaConsumer implements Consumer {
 
   async #run(handle: Handle, stop: AbortSignal): Promise<void> {
     if (stop.aborted) return;
-    const topic = await this.#options.describe();
-    await new ConsumerRun(this.#options, topic, handle).run(stop);
+    const topic = await this.#describe(stop);
+    if (topic !== null) await new ConsumerRun(this.#options, topic, handle).run(stop);
+  }
+
+  /** null when stopped meanwhile: brokers that do not answer are waited for, a stop does not wait for them. */
+  async #describe(stop: AbortSignal): Promise<TopicDescription | null> {
+    try {
+      return await unlessAborted(this.#options.describe(), stop);
+    } catch (error) {
+      if (stop.aborted && error === stop.reason) return null;
+      throw error;
+    }
   }
 }
 

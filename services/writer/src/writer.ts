@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from '@mysync/core';
+import { unlessAborted } from '@mysync/flow';
 import type { Sink } from '@mysync/sink';
 import type { HealthReport, Logger, Metrics } from '@mysync/telemetry';
 import type { Consumer, Transport } from '@mysync/transport';
@@ -43,8 +44,9 @@ export class Writer {
 
   /** Resolves after an orderly stop: applies in flight finished, offsets committed. */
   async run(signal: AbortSignal): Promise<void> {
-    const { transport, topic, group, maxBatchBytes, sink, handoverMs } = this.#options;
-    const consumer: Consumer = await transport.openConsumer({ topic, group, maxBatchBytes, handoverMs });
+    const { sink } = this.#options;
+    const consumer = await this.#open(signal);
+    if (consumer === null) return;
     // Not before there is something to do: a sink keeps whom it has to call.
     sink.onDoubt(() => {
       for (const loop of this.#loops.values()) loop.doubt();
@@ -75,6 +77,18 @@ export class Writer {
     } finally {
       this.#running = false;
       await consumer.close();
+    }
+  }
+
+  /** null when stopped meanwhile: a broker that does not answer is waited for for long, a stop is not. */
+  async #open(signal: AbortSignal): Promise<Consumer | null> {
+    const { transport, topic, group, maxBatchBytes, handoverMs } = this.#options;
+    const opening = transport.openConsumer({ topic, group, maxBatchBytes, handoverMs });
+    try {
+      return await unlessAborted(opening, signal, (late) => late.close());
+    } catch (error) {
+      if (signal.aborted && error === signal.reason) return null;
+      throw error;
     }
   }
 

@@ -223,6 +223,16 @@ for (const [name, config, code, place] of [
   });
 }
 
+test('a stop does not wait for brokers that do not answer', async () => {
+  const kafka = { brokers: ['127.0.0.1:1'], requestTimeoutMs: 60_000 };
+  await using pipeline = await pipelineOf({ config: { transport: { kind: 'kafka', kafka } } });
+  for (const verb of ['reader', 'writer --sink redis']) {
+    const mysync = pipeline.start(verb);
+    await mysync.logged(/"msg":"started"/);
+    assert.equal((await mysync.stop()).code, 0, mysync.stderr);
+  }
+});
+
 test('statement format', async () => {
   await using pipeline = await pipelineOf();
   await root("SET GLOBAL binlog_format = 'STATEMENT'");
