@@ -1,5 +1,6 @@
 import type { Checkpoint, PartitionCheckpoint } from '@mysync/checkpoint';
 import { type ChangeId, isMysyncError, type SourcePosition } from '@mysync/core';
+import { unlessAborted } from '@mysync/flow';
 import type { ServerIdentity } from '@mysync/source-mysql';
 import type { OffsetRange, OutgoingRecord, Publisher, TopicDescription } from '@mysync/transport';
 import { encodeControl, encodeTransaction, toRecord } from '@mysync/wire';
@@ -51,9 +52,10 @@ export async function start(options: ReaderOptions, signal: AbortSignal): Promis
     const message = `the checkpoint is of source '${loaded.source}', not '${options.sourceName}'`;
     throw readerErrors.READER_CHECKPOINT_OF_OTHER_SOURCE({ message, where: { source: options.sourceName } });
   }
-  const server = await source.identify();
-  const topic = await transport.ensureTopic(options.topic);
-  const ranges = await transport.offsetRanges(topic.name);
+  // a server or a broker that does not answer is waited for for long: a stop is not
+  const server = await unlessAborted(source.identify(), signal);
+  const topic = await unlessAborted(transport.ensureTopic(options.topic), signal);
+  const ranges = await unlessAborted(transport.offsetRanges(topic.name), signal);
   checkBelonging(options, loaded, server, topic, ranges);
   const keeper = new CheckpointKeeper({ store: checkpoints, loaded, clock, logger });
   const covered = loaded?.partitions ?? ranges.map(untouched);
