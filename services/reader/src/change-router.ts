@@ -97,11 +97,6 @@ export class ChangeRouter {
     });
   }
 
-  /** A heartbeat carries the version of the last transaction: it is no change. */
-  heartbeatEntry(heartbeat: Pick<WindowEntry, 'key' | 'payload' | 'change' | 'commitTimeMicros'>): WindowEntry {
-    return { ...heartbeat, deletes: false, transactionCounter: this.#counter, ordinal: 0 };
-  }
-
   /** The counter after the transaction: what the checkpoint at its end holds. */
   commit(item: { readonly ordinals: number }): number {
     this.#counter = nextTransactionCounter(this.#counter, item.ordinals) - 1;

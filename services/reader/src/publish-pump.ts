@@ -27,6 +27,8 @@ export interface PumpOptions {
 }
 
 const RETRY_PAUSE_MS = 1_000;
+/** Why those who wait are sent away; never seen by anybody else. */
+const CLOSED = new Error('the pump was closed');
 /** A transport that stays away is told once, and then once in so many attempts. */
 const TELL_EVERY = 30;
 /** Overhead of one record beside its key and payload, for the byte bounds. */
@@ -52,6 +54,7 @@ export class PublishPump {
   #trouble = '';
   #fail: (error: unknown) => void = () => undefined;
   readonly #failed: Promise<never>;
+  readonly #stop = new AbortController();
 
   constructor(options: PumpOptions) {
     this.#options = options;
@@ -120,6 +123,14 @@ export class PublishPump {
     this.#check();
   }
 
+  /** Gives up what is not acked: whoever waits is sent away. Then nothing of this pump is under way any more. */
+  async close(): Promise<void> {
+    this.#fail(CLOSED);
+    this.#stop.abort(CLOSED);
+    await this.#options.publisher.close(0);
+    await this.#renumbering;
+  }
+
   /** Last acked sequence of a partition. */
   ackedSequence(partition: number): number {
     return this.#window(partition).base - 1;
@@ -165,10 +176,13 @@ export class PublishPump {
       const batch = window.take(batchMessages, publisher.maxBatchBytes, this.#options.clock.monotonic());
       if (batch === null) return;
       const records = this.#stamp(batch);
-      publisher.publish(partition, records).then(
-        ({ baseOffset }) => this.#onAck(partition, batch, baseOffset),
-        (error: unknown) => this.#onRefused(error),
-      );
+      publisher
+        .publish(partition, records)
+        .then(
+          ({ baseOffset }) => this.#onAck(partition, batch, baseOffset),
+          (error: unknown) => this.#onRefused(error),
+        )
+        .catch(this.#fail);
     }
   }
 
@@ -243,20 +257,24 @@ export class PublishPump {
     logger[level]({ reason }, 'sending again what was not acked, under the next generation');
     metrics.reader.rewinds.inc({ source, reason });
     const work = async (): Promise<void> => {
-      if (pauseMs > 0) await clock.sleep(pauseMs);
-      await saveIdentity(await publisher.renumber());
+      if (pauseMs > 0) await clock.sleep(pauseMs, this.#stop.signal);
+      const identity = await publisher.renumber();
+      this.#check();
+      await saveIdentity(identity);
       for (const window of this.#windows) window.rewind();
     };
-    this.#renumbering = work().then(
-      () => {
-        this.#renumbering = null;
-        this.flush();
-      },
-      (error: unknown) => {
-        this.#renumbering = null;
-        if (isMysyncError(error) && error.retriable) this.#tryAgain(error);
-        else this.#fail(error);
-      },
-    );
+    this.#renumbering = work()
+      .then(
+        () => {
+          this.#renumbering = null;
+          this.flush();
+        },
+        (error: unknown) => {
+          this.#renumbering = null;
+          if (this.#failure === null && isMysyncError(error) && error.retriable) this.#tryAgain(error);
+          else this.#fail(error);
+        },
+      )
+      .catch(this.#fail);
   }
 }

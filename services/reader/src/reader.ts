@@ -2,7 +2,7 @@ import { type ChangeId, causeText, isMysyncError, type SourcePosition } from '@m
 import { CheckpointTracker, retryForever } from '@mysync/flow';
 import type { SourceItem } from '@mysync/source-mysql';
 import { type HealthReport, LagTracker, type Logger } from '@mysync/telemetry';
-import { encodeControl, encodeTransaction } from '@mysync/wire';
+import { encodeControl, encodeTransaction, readOperation } from '@mysync/wire';
 import { ChangeRouter, type Frontier, type WindowEntry } from './change-router.ts';
 import type { ReaderOptions } from './options.ts';
 import { PublishPump } from './publish-pump.ts';
@@ -22,14 +22,21 @@ export interface ReaderStatus {
   readonly completeTables: readonly string[];
 }
 
+interface LastChange {
+  readonly change: ChangeId;
+  readonly transactionCounter: number;
+}
+
+const COUNTED = ['insert', 'update', 'delete', 'read', 'truncate', 'ddl', 'sweep'] as const;
+
 /** The parts of a started reader. */
 interface Session {
   readonly started: StartState;
   readonly pump: PublishPump;
   readonly tracker: CheckpointTracker;
   readonly router: ChangeRouter;
-  /** Per partition the change put last, for heartbeats. */
-  readonly lastChanges: ChangeId[];
+  /** Per partition the change put last and the counter of its version, for heartbeats. */
+  readonly lastChanges: LastChange[];
   lastTimeMicros: number;
   /** Between a transaction's begin and its commit. */
   inTransaction: boolean;
@@ -53,6 +60,8 @@ export class Reader {
   #detail = '';
   #session: Session | null = null;
   #position: SourcePosition | null = null;
+  /** Not yet in the metrics: a labelled counter costs more than handling a row, so it is asked once per batch. */
+  readonly #rows: Record<string, number> = Object.fromEntries(COUNTED.map((operation) => [operation, 0]));
 
   constructor(options: ReaderOptions) {
     this.#options = options;
@@ -142,8 +151,9 @@ export class Reader {
       if (signal.aborted) await this.#drain(session);
     } finally {
       inner.abort();
+      // First: what follows the source may wait for room that no ack makes any more.
+      await session.pump.close();
       await Promise.allSettled([follow, periodic]);
-      await started.publisher.close(0);
     }
   }
 
@@ -181,7 +191,10 @@ export class Reader {
           : { change: tail.frontier.change, whole: tail.frontierCounter <= transactionCounter },
       ),
     });
-    const lastChanges = tails.map((tail) => tail.frontier.change);
+    const lastChanges = tails.map(({ frontier, frontierCounter }, partition) => ({
+      change: frontier.change,
+      transactionCounter: frontier.offset === covered[partition]?.offset ? transactionCounter : frontierCounter,
+    }));
     const anomalies = tails.filter((tail) => tail.anomaly).length;
     this.#logger.info({ epoch, server: server.version, position, anomalies }, 'reader started');
     return {
@@ -209,6 +222,7 @@ export class Reader {
         const full = this.#handle(session, item);
         if (full !== null) await full;
       }
+      this.#countRows();
       session.pump.flush();
     }
   }
@@ -217,7 +231,6 @@ export class Reader {
   async #snapshot(session: Session, stop: AbortSignal): Promise<SourcePosition | null> {
     const { source, onSnapshotProgress, metrics, sourceName } = this.#options;
     this.#state = 'snapshot';
-    metrics.reader.snapshotRunning.set({ source: sourceName }, 1);
     const snapshot = await source.snapshot({
       signal: stop,
       onProgress: (progress) => {
@@ -226,6 +239,7 @@ export class Reader {
         onSnapshotProgress(progress);
       },
     });
+    metrics.reader.snapshotRunning.set({ source: sourceName }, 1);
     try {
       const { position } = snapshot;
       session.router.beginSnapshot(this.#options.clock.now() * 1000);
@@ -236,6 +250,7 @@ export class Reader {
           const full = this.#handle(session, item);
           if (full !== null) await full;
         }
+        this.#countRows();
         session.pump.flush();
         // the checkpoint says 'running' still, but its marks follow: the tail that a restart reads stays short
         session.tracker.commit({ position, transactionCounter: session.router.transactionCounter });
@@ -260,6 +275,7 @@ export class Reader {
     const { router, tracker } = session;
     switch (item.kind) {
       case 'row': {
+        this.#count(readOperation(item.payload));
         const partition = router.route(item);
         if (partition < 0) {
           metrics.reader.skipped.inc({ source });
@@ -277,7 +293,6 @@ export class Reader {
         this.#position = item.position;
         session.inTransaction = false;
         metrics.reader.transactions.inc({ source });
-        metrics.reader.rows.inc({ source, operation: 'change' }, item.ordinals);
         return null;
       case 'keepalive':
         tracker.keepalive({ position: item.position, transactionCounter: router.transactionCounter });
@@ -287,7 +302,22 @@ export class Reader {
       case 'truncate':
       case 'ddl':
       case 'sweep':
+        this.#count(item.kind);
         return this.#putAll(session, router.tableEntries(item));
+    }
+  }
+
+  #count(operation: string): void {
+    this.#rows[operation] = (this.#rows[operation] ?? 0) + 1;
+  }
+
+  #countRows(): void {
+    const { metrics, sourceName: source } = this.#options;
+    for (const operation of COUNTED) {
+      const count = this.#rows[operation] ?? 0;
+      if (count === 0) continue;
+      this.#rows[operation] = 0;
+      metrics.reader.rows.inc({ source, operation }, count);
     }
   }
 
@@ -295,7 +325,7 @@ export class Reader {
     const sequence = session.pump.tryPut(partition, entry);
     if (sequence === false) return this.#putWhenRoom(session, partition, entry);
     session.tracker.put(partition, sequence, entry.change, entry.change.ordinal);
-    session.lastChanges[partition] = entry.change;
+    session.lastChanges[partition] = entry;
     return null;
   }
 
@@ -321,13 +351,15 @@ export class Reader {
     const { clock, heartbeatMs, sourceName: source } = this.#options;
     const { server } = session.started;
     while (await pause(clock.sleep(heartbeatMs, stop), stop)) {
-      for (const [partition, change] of session.lastChanges.entries()) {
+      for (const [partition, { change, transactionCounter }] of session.lastChanges.entries()) {
         if (!session.pump.hasRoom(partition)) continue;
         const id = { ...change, ordinal: 0 };
         const commitTimeMicros = session.lastTimeMicros;
         const transaction = encodeTransaction({ source, serverUuid: server.uuid, id, commitTimeMicros });
         const { key, payload } = encodeControl({ operation: 'heartbeat', transaction, ordinal: change.ordinal });
-        const entry = session.router.heartbeatEntry({ key, payload, change, commitTimeMicros: clock.now() * 1000 });
+        // Its version and its change are those of one and the same message, or a successor would misjudge how far the log is.
+        const now = clock.now() * 1000;
+        const entry = { key, payload, deletes: false, transactionCounter, ordinal: 0, change, commitTimeMicros: now };
         const waiting = this.#put(session, partition, entry);
         if (waiting !== null) await waiting;
       }
@@ -370,8 +402,11 @@ export class Reader {
     const { clock, drainMs } = this.#options;
     const expired = new AbortController();
     const deadline = clock.sleep(drainMs, expired.signal).catch(() => undefined);
-    await Promise.race([session.pump.drain(), deadline]);
-    expired.abort();
+    try {
+      await Promise.race([session.pump.drain(), deadline]);
+    } finally {
+      expired.abort();
+    }
     await this.#saveCheckpoint(session, {});
   }
 }

@@ -66,6 +66,9 @@ export async function start(options: ReaderOptions, signal: AbortSignal): Promis
     fenceRecord: () => fenceRecord(options),
     signal,
   });
+  // What a stop finds unanswered is not waited for.
+  const onStop = (): void => void publisher.close(0).catch(() => undefined);
+  signal.addEventListener('abort', onStop, { once: true });
   try {
     await keeper.save(
       loaded === null ? first(options, server, topic, covered, publisher) : { producer: publisher.identity },
@@ -76,6 +79,8 @@ export async function start(options: ReaderOptions, signal: AbortSignal): Promis
         readTail({ transport, topic: topic.name, partition, from, fence: fences[partition] ?? 0, signal }),
       ),
     );
+    // A tail that was cut short by a stop must not be taken for the whole.
+    signal.throwIfAborted();
     const epoch = Math.max(loaded?.epoch ?? 0, ...tails.map((tail) => tail.highestEpoch)) + 1;
     const fresh = loaded === null || loaded.snapshot.state === 'running';
     const position = fresh ? await firstPosition(options) : loaded.position;
@@ -90,7 +95,10 @@ export async function start(options: ReaderOptions, signal: AbortSignal): Promis
     return { server, topic, keeper, publisher, epoch, covered, tails, fences, position, transactionCounter };
   } catch (error) {
     await publisher.close(0);
+    signal.throwIfAborted();
     throw error;
+  } finally {
+    signal.removeEventListener('abort', onStop);
   }
 }
 
@@ -128,7 +136,7 @@ async function firstPosition({ start: startAt, source }: ReaderOptions): Promise
 function counterFor(options: ReaderOptions, loaded: Checkpoint | null, tails: readonly PartitionTail[]): number {
   const known = loaded !== null && loaded.snapshot.state !== 'running';
   if (known && loaded.configFingerprint === options.configFingerprint) return loaded.transactionCounter;
-  const used = Math.max(loaded?.transactionCounter ?? 0, ...tails.map((tail) => tail.frontierCounter));
+  const used = Math.max(loaded?.transactionCounter ?? 0, ...tails.map((tail) => tail.highestCounter));
   return Math.max(used + 1, counterFromClock(options.clock.now()));
 }
 

@@ -10,6 +10,8 @@ export interface PartitionTail {
   /** Transaction counter in the frontier message's version; 0 when the frontier is the checkpoint's. */
   readonly frontierCounter: number;
   readonly highestEpoch: number;
+  /** Of the versions of all records in the tail, also of those that do not count. */
+  readonly highestCounter: number;
   readonly anomaly: boolean;
 }
 
@@ -26,17 +28,23 @@ export async function readTail(options: {
   const { transport, topic, partition, from, fence, signal } = options;
   const recovery = new TailRecovery(from);
   const decoder = new MessageDecoder();
+  let highestVersion = 0n;
   for await (const batch of transport.read({ topic, partition, from: from.offset + 1, until: fence, signal })) {
     for (const record of batch.records) {
       const payload = payloadOf(record);
       if (payload === null) recovery.skip(record.offset);
       else if (keyKind(record.key) === 'fence') recovery.skip(record.offset, readDelivery(payload).epoch);
-      else recovery.offer(record.offset, readDelivery(payload), () => decoder.decode(payload).source.change);
+      else {
+        const delivery = readDelivery(payload);
+        if (delivery.version > highestVersion) highestVersion = delivery.version;
+        recovery.offer(record.offset, delivery, () => decoder.decode(payload).source.change);
+      }
     }
   }
   const { frontier, highestEpoch, anomaly } = recovery.result();
   const frontierCounter = frontier.offset === from.offset ? 0 : await counterAt(options, frontier.offset);
-  return { frontier, frontierCounter, highestEpoch, anomaly: anomaly !== null };
+  const highestCounter = Number(highestVersion >> BigInt(ORDINAL_BITS));
+  return { frontier, frontierCounter, highestEpoch, highestCounter, anomaly: anomaly !== null };
 }
 
 async function counterAt(

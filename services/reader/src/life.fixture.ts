@@ -1,0 +1,255 @@
+import assert from 'node:assert/strict';
+import { type Checkpoint, type CheckpointStore, checkpointErrors } from '@mysync/checkpoint';
+import type { Clock } from '@mysync/core';
+import { initialGuardState, SequenceGuard } from '@mysync/flow';
+import { createMetrics, type Metrics, silentLogger } from '@mysync/telemetry';
+import type { OutgoingRecord, ProducerIdentity, Publisher, PublisherOptions, Transport } from '@mysync/transport';
+import { type BaseMessage, keyKind, MessageDecoder, payloadOf, readDelivery } from '@mysync/wire';
+import type { ReaderOptions } from './options.ts';
+import { Reader } from './reader.ts';
+import { type TestServer, TestSource } from './source.fixture.ts';
+
+export const HEARTBEAT_MS = 10_000;
+export const CHECKPOINT_MS = 1_500;
+export const DRAIN_MS = 60_000;
+const never = <T>(): Promise<T> => new Promise<T>(() => undefined);
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** A checkpoint that outlives readers. */
+export class MemoryCheckpoints implements CheckpointStore {
+  stored: Checkpoint | null = null;
+
+  load(): Promise<Checkpoint | null> {
+    return Promise.resolve(this.stored);
+  }
+
+  save(checkpoint: Checkpoint, replaces: number | null): Promise<void> {
+    if ((this.stored?.epoch ?? null) !== replaces) {
+      return Promise.reject(checkpointErrors.CHECKPOINT_FENCED({ message: 'another one' }));
+    }
+    this.stored = structuredClone(checkpoint);
+    return Promise.resolve();
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+}
+
+/** When a process dies: at its `at`th step outward; `late`: that step still has its effect, but nobody learns of it. */
+export interface Death {
+  readonly at: number;
+  readonly late: boolean;
+}
+
+/**
+ * One process: all that a reader does outward goes through `step`. After its death nothing answers it any more and no time
+ * passes for it, as after a kill.
+ */
+export class Life {
+  readonly #death: Death;
+  steps = 0;
+  dead = false;
+  readonly died: Promise<void>;
+  #die: () => void = () => undefined;
+
+  constructor(death: Death = { at: Number.POSITIVE_INFINITY, late: false }) {
+    this.#death = death;
+    this.died = new Promise((resolve) => {
+      this.#die = resolve;
+    });
+  }
+
+  async step<T>(action: () => Promise<T>): Promise<T> {
+    if (this.dead) return await never<T>();
+    this.steps += 1;
+    if (this.steps < this.#death.at) return await action();
+    this.dead = true;
+    if (this.#death.late) await action().catch(() => undefined);
+    this.#die();
+    return await never<T>();
+  }
+
+  /** Heartbeats and checkpoints come at every turn, but only so often; the time to drain is over at once or never. */
+  clock(beats: number, saves: number, patient: boolean): Clock {
+    const left = new Map([
+      [HEARTBEAT_MS, beats],
+      [CHECKPOINT_MS, saves],
+      [DRAIN_MS, patient ? 0 : 1],
+    ]);
+    return {
+      now: () => Date.UTC(2026, 0, 1),
+      monotonic: () => 0,
+      sleep: async (ms, signal) => {
+        const more = left.get(ms) ?? 1;
+        left.set(ms, more - 1);
+        await turn();
+        if (more > 0 && !this.dead && !signal?.aborted) return;
+        await new Promise((_, reject) => {
+          if (signal?.aborted) reject(signal.reason);
+          else signal?.addEventListener('abort', () => reject(signal.reason), { once: true });
+        });
+      },
+    };
+  }
+
+  checkpoints(store: MemoryCheckpoints): CheckpointStore {
+    return {
+      load: () => this.step(() => store.load()),
+      save: (checkpoint, replaces) => this.step(() => store.save(checkpoint, replaces)),
+      close: () => Promise.resolve(),
+    };
+  }
+
+  transport(transport: Transport, store: MemoryCheckpoints): Transport {
+    return {
+      kind: transport.kind,
+      ensureTopic: (spec) => this.step(() => transport.ensureTopic(spec)),
+      describeTopic: (name) => transport.describeTopic(name),
+      check: (spec) => transport.check(spec),
+      offsetRanges: (topic) => this.step(() => transport.offsetRanges(topic)),
+      committedOffsets: (topic, group) => transport.committedOffsets(topic, group),
+      read: (options) => transport.read(options),
+      openConsumer: (options) => transport.openConsumer(options),
+      openPublisher: (options) => this.step(() => this.#publisher(transport, store, options)),
+      close: () => Promise.resolve(),
+    };
+  }
+
+  async #publisher(transport: Transport, store: MemoryCheckpoints, options: PublisherOptions): Promise<Publisher> {
+    const publisher = await transport.openPublisher(options);
+    return {
+      get identity(): ProducerIdentity {
+        return publisher.identity;
+      },
+      maxOpenBatches: publisher.maxOpenBatches,
+      maxBatchBytes: publisher.maxBatchBytes,
+      publish: (partition, records) => {
+        if (!this.dead) assertSaved(store, publisher.identity, records);
+        return this.step(() => publisher.publish(partition, records));
+      },
+      renumber: () => this.step(() => publisher.renumber()),
+      close: (drainMs) => publisher.close(drainMs),
+    };
+  }
+}
+
+/** Nothing is published under what the checkpoint does not hold. */
+function assertSaved(store: MemoryCheckpoints, identity: ProducerIdentity, records: readonly OutgoingRecord[]): void {
+  // a later one is that of a successor
+  assert.equal(store.stored?.producer?.id, identity.id);
+  assert.ok((store.stored?.producer?.epoch ?? 0) >= identity.epoch, 'a producer epoch is used before it is saved');
+  for (const record of records) {
+    const payload = payloadOf(record);
+    if (payload === null) continue;
+    assert.ok(readDelivery(payload).epoch <= (store.stored?.epoch ?? 0), 'an epoch is used before it is saved');
+  }
+}
+
+export interface Place {
+  readonly transport: Transport;
+  readonly topic: string;
+  readonly partitions: number;
+  readonly checkpoints: MemoryCheckpoints;
+  readonly server: TestServer;
+}
+
+export function readerOf(
+  place: Place,
+  life: Life,
+  options: {
+    captures?: readonly string[];
+    fingerprint?: string;
+    start?: ReaderOptions['start'];
+    beats?: number;
+    saves?: number;
+    windowMessages?: number;
+    /** Whether a stop waits until all is acked. */
+    patient?: boolean;
+    atEnd?: () => void;
+    metrics?: Metrics;
+  } = {},
+): { reader: Reader; source: TestSource } {
+  const { transport, topic, partitions, checkpoints, server } = place;
+  const { atEnd, captures = ['a'] } = options;
+  const source = new TestSource(server, { captures, ...(atEnd === undefined ? {} : { atEnd }) });
+  const reader = new Reader({
+    sourceName: 'shop',
+    source,
+    transport: life.transport(transport, checkpoints),
+    topic: {
+      name: topic,
+      partitions,
+      compacted: true,
+      deleteRetentionMs: 7 * 86_400_000,
+      minCompactionLagMs: 86_400_000,
+      retentionMs: -1,
+      allowWeaker: false,
+    },
+    checkpoints: life.checkpoints(checkpoints),
+    start: options.start ?? 'earliest',
+    configFingerprint: options.fingerprint ?? 'config-1',
+    windowMessages: options.windowMessages ?? 8,
+    windowBytes: 1 << 20,
+    batchMessages: 2,
+    heartbeatMs: HEARTBEAT_MS,
+    checkpointMs: CHECKPOINT_MS,
+    drainMs: DRAIN_MS,
+    onSnapshotProgress: () => undefined,
+    clock: life.clock(options.beats ?? 2, options.saves ?? 6, options.patient ?? true),
+    logger: silentLogger,
+    metrics: options.metrics ?? createMetrics(),
+  });
+  return { reader, source };
+}
+
+/** Runs a reader until it has read the log to its end and stops in order, or dies. True when it lived. */
+export async function live(
+  place: Place,
+  death: Death | undefined,
+  options: Parameters<typeof readerOf>[2] = {},
+): Promise<{ lived: boolean; steps: number }> {
+  const life = new Life(death);
+  const stop = new AbortController();
+  const { reader } = readerOf(place, life, { ...options, atEnd: () => stop.abort() });
+  const ended = reader.run(stop.signal).then(() => true);
+  const lived = await Promise.race([ended, life.died.then(() => false)]);
+  return { lived, steps: life.steps };
+}
+
+export interface Effective {
+  readonly partition: number;
+  readonly message: BaseMessage;
+}
+
+/** What a guard lets through, less what a newer generation begins below; checks that a change has one version only. */
+export async function effective({ transport, topic, partitions }: Place): Promise<readonly Effective[]> {
+  const all: Effective[] = [];
+  const ranges = await transport.offsetRanges(topic);
+  for (let partition = 0; partition < partitions; partition += 1) {
+    const guard = new SequenceGuard(initialGuardState(0));
+    const decoder = new MessageDecoder();
+    const accepted: BaseMessage[] = [];
+    for await (const batch of transport.read({ topic, partition, from: 0, until: ranges[partition]?.end ?? 0 })) {
+      for (const record of batch.records) {
+        const payload = payloadOf(record);
+        if (payload === null || keyKind(record.key) === 'fence') {
+          guard.skip(record.offset);
+          continue;
+        }
+        const { epoch, generation, base, sequence } = readDelivery(payload);
+        const takeovers = guard.counts.takeovers;
+        const verdict = guard.offer(record.offset, epoch, generation, base, sequence);
+        if (guard.counts.takeovers > takeovers) accepted.length = Math.min(accepted.length, base - 1);
+        if (verdict === 'accept') accepted.push(decoder.decode(Uint8Array.from(payload)));
+      }
+    }
+    assert.deepEqual(
+      accepted.map(({ delivery }) => delivery.sequence),
+      accepted.map((_, index) => index + 1),
+      'the effective sequences are contiguous',
+    );
+    all.push(...accepted.map((message) => ({ partition, message })));
+  }
+  return all;
+}
