@@ -249,6 +249,24 @@ test('a heartbeat stands for the last change of its partition: neither more nor 
   }
 });
 
+test('a heartbeat behind a change of an older configuration does not hide changes of the new one', async () => {
+  const server = workload([
+    [put(7, 'v1'), put(8, 'v1')],
+    [...[1, 2, 3, 4, 5, 6].map((id) => put(id, 'x', 'b')), ...[1, 2, 3, 4, 5, 6].map((id) => put(id, 'v1'))],
+  ]);
+  const newTable = { captures: ['a', 'b'], fingerprint: 'config-2' };
+  for (let first = 9; first < 14; first += 1) {
+    for (let second = 8; second < 14; second += 1) {
+      const place = placeOf(server);
+      await live(place, { at: first, late: true }, { beats: 0, saves: 0 });
+      await live(place, { at: second, late: true }, { ...newTable, beats: 3, saves: 0, pace: 5 });
+      assert.ok((await live(place, undefined, { ...newTable, beats: 0 })).lived);
+      const got = copy(await effective(place));
+      assert.deepEqual(got, tables(server), `killed at ${first} and ${second}`);
+    }
+  }
+});
+
 test('a frozen predecessor that wakes up is fenced, and nothing of it counts', async () => {
   const server = workload();
   const expected = await reference(server);

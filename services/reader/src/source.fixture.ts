@@ -62,15 +62,17 @@ export class TestServer {
 export class TestSource implements BinlogSource {
   readonly #server: TestServer;
   readonly #captures: readonly string[];
+  readonly #pace: number;
   readonly #encoder = new RowEncoder();
   /** Resolves what waits at the end of the log. */
   readonly atEnd: () => void;
   /** Thrown by the stream once its end is reached. */
   failure: Error | null = null;
 
-  constructor(server: TestServer, options: { captures: readonly string[]; atEnd?: () => void }) {
+  constructor(server: TestServer, options: { captures: readonly string[]; pace: number; atEnd?: () => void }) {
     this.#server = server;
     this.#captures = options.captures;
+    this.#pace = options.pace;
     this.atEnd = options.atEnd ?? (() => undefined);
   }
 
@@ -120,7 +122,7 @@ export class TestSource implements BinlogSource {
       while (items.length > 0) {
         if (signal.aborted) return;
         yield items.splice(0, 3);
-        await new Promise((resolve) => setImmediate(resolve));
+        for (let turns = this.#pace; turns > 0; turns -= 1) await new Promise((resolve) => setImmediate(resolve));
       }
     }
     this.atEnd();
