@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Part, runParts } from './parts.ts';
+import { errorCatalogue } from '@mysync/core';
+import { silentLogger } from '@mysync/telemetry';
+import { type Part, part, runParts } from './parts.ts';
 
 /** A part that writes down when it is stopped, and ends when it is told to. */
 class FakePart implements Part {
@@ -95,4 +97,37 @@ test('a signal that has aborted before is met', async () => {
   reader.end();
   await runParts([reader], [], AbortSignal.abort(), () => undefined);
   assert.ok(log.includes('reader has ended'));
+});
+
+const errors = errorCatalogue({ TEST_AWAY: { remedy: 'none', retriable: true } });
+
+test('a part that ran well is begun anew after a short pause, however often it failed before', async () => {
+  let now = 0;
+  const slept: number[] = [];
+  const clock = {
+    now: () => now,
+    monotonic: () => now,
+    sleep: (ms: number): Promise<void> => {
+      slept.push(ms);
+      return Promise.resolve();
+    },
+  };
+  const stop = new AbortController();
+  let runs = 0;
+  const runner = {
+    run: (): Promise<void> => {
+      runs += 1;
+      // the first ten fail at once, the next after an hour of work
+      if (runs === 11) now += 3_600_000;
+      if (runs === 12) return Promise.resolve();
+      return Promise.reject(errors.TEST_AWAY({ message: 'away' }));
+    },
+    refresh: () => undefined,
+    health: () => ({ name: 'x', alive: true, ready: true, detail: '' }),
+    status: () => null,
+  };
+  await part('x', () => runner, { clock, logger: silentLogger }).run(stop.signal);
+  assert.equal(slept.length, 11);
+  assert.ok((slept[9] ?? 0) > 5_000, 'they grow while nothing works');
+  assert.ok((slept[10] ?? 0) <= 50);
 });

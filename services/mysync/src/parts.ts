@@ -1,12 +1,14 @@
 /** Readers and writers as the process runs them: with their status, their health and the retries around them. */
 import { type Clock, isMysyncError } from '@mysync/core';
-import { retryForever } from '@mysync/flow';
+import { Backoff, isRetriableError } from '@mysync/flow';
 import { Reader, type ReaderOptions, type ReaderStatus } from '@mysync/reader';
 import type { HealthReport, Logger } from '@mysync/telemetry';
 import { Writer, type WriterOptions, type WriterStatus } from '@mysync/writer';
 import { asMysyncError } from './output.ts';
 
 const EXPECTED_ATTEMPTS = 5;
+/** Who ran for this long has no part in what failed before: the next pause is the shortest again. */
+const WELL_MS = 60_000;
 
 export interface Part {
   readonly name: string;
@@ -37,30 +39,34 @@ interface PartOptions {
 }
 
 /** Begins anew, with growing pauses, after failures that pass by themselves (a broker that is not there yet, a lost connection). */
-function part<S>(name: string, make: () => Runner<S>, { clock, logger }: PartOptions): Part & { status(): S } {
+export function part<S>(name: string, make: () => Runner<S>, { clock, logger }: PartOptions): Part & { status(): S } {
   let current = make();
   let used = false;
   return {
     name,
     run: async (signal) => {
-      const once = async (): Promise<void> => {
+      const backoff = new Backoff();
+      for (let attempt = 1; !signal.aborted; attempt += 1) {
         if (used) current = make();
         used = true;
-        await current.run(signal);
-      };
-      try {
-        await retryForever(once, {
-          signal,
-          clock,
-          onRetry: ({ error, attempt, delayMs }) => {
-            const fields = { part: name, attempt, delayMs: Math.round(delayMs) };
-            // Right after a first start the reader has not made the topic yet: that is no news.
-            const expected = attempt < EXPECTED_ATTEMPTS && isMysyncError(error, 'TRANSPORT_TOPIC_MISSING');
-            logger[expected ? 'debug' : 'warn']({ ...fields, error: asMysyncError(error).toJSON() }, 'trying again');
-          },
-        });
-      } catch (error) {
-        if (!signal.aborted || error !== signal.reason) throw error;
+        const startedAt = clock.monotonic();
+        try {
+          await current.run(signal);
+          return;
+        } catch (error) {
+          if (signal.aborted && (error === signal.reason || isRetriableError(error))) return;
+          if (!isRetriableError(error)) throw error;
+          if (clock.monotonic() - startedAt > WELL_MS) {
+            backoff.reset();
+            attempt = 1;
+          }
+          const delayMs = backoff.next();
+          const fields = { part: name, attempt, delayMs: Math.round(delayMs) };
+          // Right after a first start the reader has not made the topic yet: that is no news.
+          const expected = attempt < EXPECTED_ATTEMPTS && isMysyncError(error, 'TRANSPORT_TOPIC_MISSING');
+          logger[expected ? 'debug' : 'warn']({ ...fields, error: asMysyncError(error).toJSON() }, 'trying again');
+          await clock.sleep(delayMs, signal).catch(() => undefined);
+        }
       }
     },
     refresh: () => current.refresh(),
