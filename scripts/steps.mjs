@@ -15,11 +15,11 @@ export function checkNode() {
   process.exit(2);
 }
 
-/** Runs a command with our standard streams; ends the process with its status when it fails. */
+/** Runs a command, all output to standard error (standard output is for results); ends the process with its status when it fails. */
 export function run(what, command, args, options = {}) {
   const start = performance.now();
-  console.log(`> ${what}`);
-  const result = spawnSync(command, args, { cwd: ROOT, stdio: ['ignore', 'inherit', 'inherit'], ...options });
+  console.error(`> ${what}`);
+  const result = spawnSync(command, args, { cwd: ROOT, stdio: ['ignore', 2, 2], ...options });
   if (result.status !== 0) {
     console.error(`${what} failed${result.error === undefined ? '' : `: ${result.error.message}`}`);
     process.exit(result.status ?? 1);
