@@ -61,7 +61,7 @@ for (const { name, session, statement, code, remedy } of [
     const other = await pipeline.connect();
     await other.query(session);
     await other.query(statement);
-    assert.deepEqual(await mysync?.exited, { code: 1, signal: null });
+    assert.deepEqual(await mysync?.ended(), { code: 1, signal: null });
     const expected = { code, where: [new RegExp(`${database}\\.t\\b`), POSITION], remedy };
     const first = assertTold(mysync?.stderr ?? '', expected);
     const again = await runMysync(['run', '--config', pipeline.configFile]);
@@ -112,11 +112,12 @@ test('the log of the source was purged beyond our position', async () => {
 
 /** All copies as text, once they look so. */
 async function copies(pipeline: Pipeline, wanted: (rows: string) => boolean): Promise<string> {
-  for (;;) {
+  return await until('the copies look as wanted', async () => {
     const rows: string[] = [];
     for (const id of [1, 2, 3]) {
       rows.push((await pipeline.redis?.client('cli', ['HGETALL', `${pipeline.database}:t:${id}`])) ?? '');
     }
-    if (wanted(rows.join('\n'))) return rows.join('\n');
-  }
+    const text = rows.join('\n');
+    return wanted(text) && text;
+  });
 }

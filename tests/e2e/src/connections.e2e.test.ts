@@ -80,7 +80,7 @@ test('F1: a second reader with a copy of the checkpoint takes over; the older on
   await using newer = new MysyncProcess(['reader', '--config', pipeline.configFile, `--checkpoint.path=${copy}`]);
   await newer.logged(/"msg":"reading the log"/);
   for (let id = 100; id < 200; id += 1) await sql.query('INSERT INTO t VALUES (?, ?)', [id, 'while both ran']);
-  assert.deepEqual(await older.exited, { code: 1, signal: null });
+  assert.deepEqual(await older.ended(), { code: 1, signal: null });
   assertTold(older.stderr, {
     code: 'TRANSPORT_FENCED',
     where: [new RegExp(pipeline.database)],

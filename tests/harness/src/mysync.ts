@@ -62,6 +62,12 @@ export class MysyncProcess {
     return await this.exited;
   }
 
+  /** Waits until it has ended by itself; throws when it goes on. */
+  async ended(timeoutMs = 60_000): Promise<Exit> {
+    await until('the process has ended', () => !this.running, { timeoutMs });
+    return await this.exited;
+  }
+
   /** Waits until the pattern was printed on standard error. */
   async logged(pattern: RegExp, timeoutMs = 60_000): Promise<void> {
     const probe = (): boolean => {
