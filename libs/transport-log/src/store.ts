@@ -50,7 +50,8 @@ interface Pending {
 
 const MAP_BYTES = 2 ** 40;
 const MAX_GROUP_BYTES = 16 * 2 ** 20;
-const FREE_CHECK_MS = 1000;
+/** A write may cost this many times its bytes: whole pages, copies of tree pages, free space that is too scattered. */
+const WRITE_AMPLIFICATION = 2;
 const STALL_MS = 10_000;
 const opened = new Map<string, Store>();
 let turn: Promise<unknown> = Promise.resolve();
@@ -86,8 +87,8 @@ export class Store {
   #sizeDelta = 0;
   #ringAfterCommit = false;
   #wakeAfterCommit: string[] = [];
-  #freeBudget = 0;
-  #freeCheckedMs = Number.NEGATIVE_INFINITY;
+  /** What this group of writes may still add to the file; asked from the file system once per group. */
+  #freeBudget: number | undefined;
 
   private constructor(path: string, options: StoreOptions) {
     this.path = path;
@@ -209,13 +210,9 @@ export class Store {
         remedy: 'Raise transport.log.maxBytes, or let the writers catch up so that old records can go.',
       });
     }
-    const now = performance.now();
-    if (this.#freeBudget < bytes || now - this.#freeCheckedMs > FREE_CHECK_MS) {
-      this.#freeBudget = this.freeBytes() - this.options.minFreeBytes;
-      this.#freeCheckedMs = now;
-      if (this.#freeBudget < bytes) throw this.#diskFull();
-    }
-    this.#freeBudget -= bytes;
+    this.#freeBudget ??= this.freeBytes() - this.options.minFreeBytes;
+    if (this.#freeBudget < WRITE_AMPLIFICATION * bytes) throw this.#diskFull();
+    this.#freeBudget -= WRITE_AMPLIFICATION * bytes;
   }
 
   /** Bytes of all batches. */
@@ -261,6 +258,7 @@ export class Store {
 
   async #commit(group: readonly Pending[], bytes: number): Promise<void> {
     this.#sizeDelta = 0;
+    this.#freeBudget = undefined;
     this.#ringAfterCommit = false;
     this.#wakeAfterCommit = [];
     let refused: unknown;
