@@ -3,4 +3,4 @@ import { become, build, installPackages } from './steps.mjs';
 
 installPackages();
 build();
-become('tests/bench/dist/main.js', process.argv.slice(2));
+await become('tests/bench/dist/main.js');

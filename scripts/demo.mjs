@@ -3,4 +3,4 @@ import { become, build, installPackages } from './steps.mjs';
 
 installPackages();
 build();
-become('tests/demo/dist/main.js', process.argv.slice(2));
+await become('tests/demo/dist/main.js');

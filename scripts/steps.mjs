@@ -1,5 +1,5 @@
 // What the entry scripts share. Plain JavaScript without dependencies: it runs before anything is installed or built.
-import { spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -65,9 +65,11 @@ export function workspaces() {
   });
 }
 
-/** Runs a compiled program in this terminal and ends with its status; signals go to it. */
-export function become(file, args) {
-  const child = spawn(process.execPath, ['--enable-source-maps', join(ROOT, file), ...args], { stdio: 'inherit' });
-  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
-  child.on('exit', (code, signal) => process.exit(code ?? (signal === 'SIGINT' ? 130 : 1)));
+/**
+ * Goes on as a compiled program, in this very process: a signal from the terminal then comes once, to the program itself.
+ * Its arguments are ours.
+ */
+export async function become(file) {
+  process.setSourceMapsEnabled(true);
+  await import(join(ROOT, file));
 }

@@ -10,6 +10,7 @@ import { loadShop, ShopTraffic, WATCHED } from './shop.ts';
 
 export interface DemoResult {
   readonly transport: string;
+  /** Rows loaded and row changes made; a sink holds the rows that are left at the end. */
   readonly rows: number;
   readonly sinks: Readonly<Record<string, { readonly rows: number; readonly equal: boolean }>>;
   readonly lagMs: { readonly p50: number; readonly p99: number };
@@ -37,7 +38,7 @@ export async function runDemo(options: DemoOptions, signal: AbortSignal): Promis
     const read = redis === null ? documentNote(setup.elasticsearchUrl, WATCHED) : redisNote(redis, WATCHED);
     await takenOver(mysync, probing, read, say);
     const { traffic, probe } = await change({ options, signal, sql, probing, redis, screen, read, mysync });
-    say('changes stopped: comparing every row');
+    say('changes stopped: comparing every row (Ctrl-C again to leave without)');
     const sinks: Record<string, Comparison> = {};
     for (const sink of options.sinks) {
       const comparison = await compareWhenDrained(setup, sink, sql);
@@ -124,7 +125,8 @@ async function change(parts: {
       lastRows = traffic.rows;
       lastAt = now;
       const line = `${traffic.rows} rows changed, ${rate} rows/s, commit to copy p50 ${probe.percentile(0.5)} ms, p99 ${probe.percentile(0.99)} ms`;
-      screen.show([line, ...(await watched(probing, redis))]);
+      const hint = options.seconds === null ? ['Ctrl-C stops, compares every row and cleans'] : [];
+      screen.show([line, ...(await watched(probing, redis)), ...hint]);
     }
   })();
   await Promise.all([changing, measuring, showing]);

@@ -24,6 +24,8 @@ export class MysyncProcess {
     this.#child = spawn(process.execPath, ['--enable-source-maps', ...(options.nodeArgs ?? []), COMMAND, ...args], {
       env: { ...process.env, ...options.env },
       stdio: ['ignore', 'pipe', 'pipe'],
+      // a group of its own: Ctrl-C in a terminal is for whoever started us, who then stops us in order
+      detached: true,
     });
     this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => {
       this.stdout += text;
