@@ -24,6 +24,8 @@ export interface SourceState {
   readonly lagSeconds: number | null;
   readonly snapshot: string;
   readonly completeTables: readonly string[];
+  /** Captured tables whose earlier rows the log does not hold; known of a running reader only. */
+  readonly missingTables: readonly string[];
 }
 
 export interface PartitionState {
@@ -125,6 +127,7 @@ function sourceState(source: string, live: ProcessStatus | null, checkpoint: Che
     lagSeconds: reader?.lagSeconds ?? null,
     snapshot: checkpoint?.snapshot.state ?? 'none',
     completeTables: reader?.completeTables ?? checkpoint?.snapshot.completeTables ?? [],
+    missingTables: reader?.missingTables ?? [],
   };
 }
 
@@ -173,6 +176,9 @@ export function statusText(report: StatusReport): string {
       ['  lag', seconds(source.lagSeconds)],
       ['  snapshot', source.snapshot],
       ['  complete tables', source.completeTables.length === 0 ? '-' : source.completeTables.join(', ')],
+      ...(source.missingTables.length === 0
+        ? []
+        : [['  without earlier rows', source.missingTables.join(', ')] as const]),
     ];
     text.push(table(rows).trimEnd());
   }

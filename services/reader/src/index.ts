@@ -1,3 +1,4 @@
 export { readerErrors } from './errors.ts';
 export type { ReaderOptions, StartAt } from './options.ts';
 export { Reader, type ReaderStatus } from './reader.ts';
+export { belongingErrors } from './startup.ts';

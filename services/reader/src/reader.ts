@@ -1,9 +1,11 @@
-import { type ChangeId, causeText, isMysyncError, type SourcePosition } from '@mysync/core';
+import type { SnapshotState } from '@mysync/checkpoint';
+import { type ChangeId, causeText, formatTableRef, isMysyncError, type SourcePosition } from '@mysync/core';
 import { CheckpointTracker, retryForever } from '@mysync/flow';
-import type { SourceItem } from '@mysync/source-mysql';
+import type { SourceItem, SourceTableChange } from '@mysync/source-mysql';
 import { type HealthReport, LagTracker, type Logger } from '@mysync/telemetry';
 import { encodeControl, encodeTransaction, readOperation } from '@mysync/wire';
 import { ChangeRouter, type Frontier, type WindowEntry } from './change-router.ts';
+import { CompleteTables } from './complete-tables.ts';
 import type { ReaderOptions } from './options.ts';
 import { PublishPump } from './publish-pump.ts';
 import { type StartState, start } from './startup.ts';
@@ -20,6 +22,8 @@ export interface ReaderStatus {
   readonly lagSeconds: number;
   /** Tables of which the log holds every row. */
   readonly completeTables: readonly string[];
+  /** Captured tables whose earlier rows the log does not hold, as found at the start. */
+  readonly missingTables: readonly string[];
 }
 
 interface LastChange {
@@ -41,6 +45,8 @@ interface Session {
   /** Between a transaction's begin and its commit. */
   inTransaction: boolean;
   savedRevision: number;
+  completeTables: CompleteTables;
+  snapshotState: SnapshotState['state'];
 }
 
 /**
@@ -60,6 +66,7 @@ export class Reader {
   #detail = '';
   #session: Session | null = null;
   #position: SourcePosition | null = null;
+  #missingTables: readonly string[] = [];
   /** Not yet in the metrics: a labelled counter costs more than handling a row, so it is asked once per batch. */
   readonly #rows: Record<string, number> = Object.fromEntries(COUNTED.map((operation) => [operation, 0]));
 
@@ -104,6 +111,7 @@ export class Reader {
       checkpoint: checkpoint?.position ?? null,
       lagSeconds: this.#lag.current(),
       completeTables: checkpoint?.snapshot.completeTables ?? [],
+      missingTables: this.#missingTables,
     };
   }
 
@@ -196,6 +204,7 @@ export class Reader {
       transactionCounter: frontier.offset === covered[partition]?.offset ? transactionCounter : frontierCounter,
     }));
     const anomalies = tails.filter((tail) => tail.anomaly).length;
+    const snapshot = keeper.current?.snapshot ?? { state: 'running', completeTables: [] };
     this.#logger.info({ epoch, server: server.version, position, anomalies }, 'reader started');
     return {
       started,
@@ -206,6 +215,8 @@ export class Reader {
       lastTimeMicros: clock.now() * 1000,
       inTransaction: false,
       savedRevision: -1,
+      completeTables: new CompleteTables(snapshot.completeTables),
+      snapshotState: snapshot.state,
     };
   }
 
@@ -217,6 +228,7 @@ export class Reader {
     }
     this.#state = 'streaming';
     this.#position = from;
+    await this.#tellMissing(session);
     for await (const items of this.#options.source.stream({ from, signal: stop })) {
       for (const item of items) {
         const full = this.#handle(session, item);
@@ -260,8 +272,9 @@ export class Reader {
       await session.pump.drain();
       const transactionCounter = session.router.commit({ ordinals: 0 });
       session.tracker.commit({ position, transactionCounter });
-      const completeTables = snapshot.tables.map((table) => `${table.database}.${table.table}`);
-      await this.#saveCheckpoint(session, { snapshot: { state: 'done', completeTables } });
+      session.completeTables = new CompleteTables(snapshot.tables.map(formatTableRef));
+      session.snapshotState = 'done';
+      await this.#saveCheckpoint(session);
       return position;
     } finally {
       metrics.reader.snapshotRunning.set({ source: sourceName }, 0);
@@ -303,8 +316,24 @@ export class Reader {
       case 'ddl':
       case 'sweep':
         this.#count(item.kind);
+        this.#noteTableChange(session, item);
         return this.#putAll(session, router.tableEntries(item));
     }
+  }
+
+  #noteTableChange(session: Session, item: SourceTableChange): void {
+    const word = session.completeTables.note(item);
+    if (word !== null) this.#logger.warn({ table: formatTableRef(item.table), statement: item.statement }, word);
+  }
+
+  /** Says which captured tables lack rows in the log: those added to the configuration later. */
+  async #tellMissing(session: Session): Promise<void> {
+    const captured = (await this.#options.source.tableSchemas()).map((table) => formatTableRef(table));
+    this.#missingTables = session.completeTables.missing(captured);
+    if (this.#missingTables.length === 0) return;
+    const message =
+      'these tables are captured, but the log does not hold their earlier rows: only what changes from now on comes';
+    this.#logger.warn({ tables: this.#missingTables }, message);
   }
 
   #count(operation: string): void {
@@ -377,14 +406,14 @@ export class Reader {
     while (await pause(clock.sleep(checkpointMs, stop), stop)) {
       if (session.tracker.revision === session.savedRevision) continue;
       try {
-        await this.#saveCheckpoint(session, {});
+        await this.#saveCheckpoint(session);
       } catch (error) {
         if (!isMysyncError(error) || !error.retriable) throw error;
       }
     }
   }
 
-  async #saveCheckpoint(session: Session, change: object): Promise<void> {
+  async #saveCheckpoint(session: Session): Promise<void> {
     const { tracker, started } = session;
     const { revision } = tracker;
     const { end, partitions } = tracker.current();
@@ -392,7 +421,7 @@ export class Reader {
       position: end.position,
       transactionCounter: end.transactionCounter,
       partitions,
-      ...change,
+      snapshot: { state: session.snapshotState, completeTables: session.completeTables.names },
     });
     session.savedRevision = revision;
   }
@@ -407,7 +436,7 @@ export class Reader {
     } finally {
       expired.abort();
     }
-    await this.#saveCheckpoint(session, {});
+    await this.#saveCheckpoint(session);
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Checkpoint, PartitionCheckpoint } from '@mysync/checkpoint';
-import { type ChangeId, isMysyncError, type SourcePosition } from '@mysync/core';
+import { type ChangeId, isMysyncError, type MysyncError, type SourcePosition } from '@mysync/core';
 import { unlessAborted } from '@mysync/flow';
 import type { ServerIdentity } from '@mysync/source-mysql';
 import type { OffsetRange, OutgoingRecord, Publisher, TopicDescription } from '@mysync/transport';
@@ -56,7 +56,9 @@ export async function start(options: ReaderOptions, signal: AbortSignal): Promis
   const server = await unlessAborted(source.identify(), signal);
   const topic = await unlessAborted(transport.ensureTopic(options.topic), signal);
   const ranges = await unlessAborted(transport.offsetRanges(topic.name), signal);
-  checkBelonging(options, loaded, server, topic, ranges);
+  const { sourceName } = options;
+  const [foreign] = belongingErrors({ sourceName, loaded, serverUuid: server.uuid, topic, ranges });
+  if (foreign !== undefined) throw foreign;
   const keeper = new CheckpointKeeper({ store: checkpoints, loaded, clock, logger });
   const covered = loaded?.partitions ?? ranges.map(untouched);
   const publisher = await transport.openPublisher({
@@ -140,33 +142,41 @@ function counterFor(options: ReaderOptions, loaded: Checkpoint | null, tails: re
   return Math.max(used + 1, counterFromClock(options.clock.now()));
 }
 
-function checkBelonging(
-  options: ReaderOptions,
-  loaded: Checkpoint | null,
-  server: ServerIdentity,
-  topic: TopicDescription,
-  ranges: readonly OffsetRange[],
-): void {
-  const where = { source: options.sourceName, topic: topic.name };
+/** What a checkpoint, its server and its topic must have in common. */
+interface Belonging {
+  readonly sourceName: string;
+  readonly loaded: Checkpoint | null;
+  readonly serverUuid: string;
+  readonly topic: TopicDescription;
+  readonly ranges: readonly OffsetRange[];
+}
+
+/** Why a start would be refused: a start throws the first. Empty when all belong together. */
+export function belongingErrors({ sourceName, loaded, serverUuid, topic, ranges }: Belonging): readonly MysyncError[] {
+  const where = { source: sourceName, topic: topic.name };
+  const errors: MysyncError[] = [];
   if (loaded === null) {
-    if (ranges.every((range) => range.end === range.earliest)) return;
+    if (ranges.every((range) => range.end === range.earliest)) return errors;
     const message = 'the log holds messages, but there is no checkpoint that says which';
-    throw readerErrors.READER_LOG_WITHOUT_CHECKPOINT({ message, where });
+    return [readerErrors.READER_LOG_WITHOUT_CHECKPOINT({ message, where })];
   }
-  if (loaded.topic.id !== topic.id || loaded.topic.partitions !== topic.partitions) {
+  const sameTopic = loaded.topic.id === topic.id && loaded.topic.partitions === topic.partitions;
+  if (!sameTopic) {
     const message = `the checkpoint is of topic '${loaded.topic.name}' with id ${loaded.topic.id} and ${loaded.topic.partitions} partitions; now '${topic.name}' has id ${topic.id} and ${topic.partitions}`;
-    throw readerErrors.READER_TOPIC_CHANGED({ message, where });
+    errors.push(readerErrors.READER_TOPIC_CHANGED({ message, where }));
   }
-  if (loaded.serverUuid !== server.uuid) {
-    const message = `the checkpoint is of server ${loaded.serverUuid}, this is ${server.uuid}`;
-    throw readerErrors.READER_SERVER_CHANGED({ message, where });
+  if (loaded.serverUuid !== serverUuid) {
+    const message = `the checkpoint is of server ${loaded.serverUuid}, this is ${serverUuid}`;
+    errors.push(readerErrors.READER_SERVER_CHANGED({ message, where }));
   }
+  if (!sameTopic) return errors;
   for (const [partition, range] of ranges.entries()) {
     const offset = loaded.partitions[partition]?.offset ?? -1;
     if (offset + 1 >= range.earliest && offset < range.end) continue;
     const message = `the checkpoint knows offset ${offset} of partition ${partition}, the log holds ${range.earliest} to ${range.end}`;
-    throw readerErrors.READER_LOG_TRUNCATED({ message, where: { ...where, partition } });
+    errors.push(readerErrors.READER_LOG_TRUNCATED({ message, where: { ...where, partition } }));
   }
+  return errors;
 }
 
 function fenceRecord({ sourceName, clock }: ReaderOptions): OutgoingRecord {
