@@ -3,7 +3,8 @@ import { errorCatalogue } from '@mysync/core';
 /** Every error of this room. A finding of the doctor has the code of the error that a start would raise. */
 export const sourceErrors = errorCatalogue({
   SOURCE_ACCESS_DENIED: {
-    remedy: 'Correct user and password of the source, or create the user as `mysync check` prints it.',
+    remedy:
+      'Correct user and password of the source, or let an administrator create the user: the error names the statements.',
     retriable: false,
   },
   SOURCE_UNREACHABLE: {
@@ -153,7 +154,8 @@ export const sourceErrors = errorCatalogue({
     retriable: false,
   },
   SOURCE_SNAPSHOT_DENIED: {
-    remedy: 'Grant RELOAD (or BACKUP_ADMIN) to the user, so that the snapshot can find its position in the log.',
+    remedy:
+      'Grant RELOAD to the user, or LOCK TABLES on the captured databases, so that the snapshot can find its position in the log.',
     retriable: false,
   },
   SOURCE_SNAPSHOT_RESTART: {

@@ -11,5 +11,6 @@ export type {
   SourceRow,
   SourceTableChange,
   SourceTransaction,
+  StartIntent,
 } from './port.ts';
 export { createMysqlSource } from './source.ts';

@@ -4,7 +4,7 @@
  * A source hands over whole transactions only: nothing of a transaction whose end is not known, nothing that was rolled back
  * (also inside a logged group). What cannot be decoded exactly ends the stream with an error that names the table and position; nothing is skipped.
  */
-import type { ChangeId, Finding, SourcePosition, TableRef, TableSchema } from '@mysync/core';
+import type { BinlogPosition, ChangeId, Finding, SourcePosition, TableRef, TableSchema } from '@mysync/core';
 
 /** One record for one partition: a row's change, with its delivery numbers still zero. */
 export interface SourceRow {
@@ -80,9 +80,20 @@ export interface ServerIdentity {
   readonly version: string;
 }
 
+/** What a start would ask of the server, besides what every start asks. */
+export interface StartIntent {
+  /** A snapshot would be taken: what refuses one is an error. */
+  readonly snapshot: boolean;
+  /** Where reading would go on; `serverUuid` null: on whichever server answers. */
+  readonly resume: { readonly position: BinlogPosition; readonly serverUuid: string | null } | null;
+}
+
 export interface BinlogSource {
-  /** Everything the doctor looks at; never throws for a finding (but for unreachable hosts and wrong credentials). */
-  check(): Promise<readonly Finding[]>;
+  /**
+   * Everything the doctor looks at; never throws for a finding (but for unreachable hosts and wrong credentials). Without an intent
+   * nothing is said of positions, and a snapshot that would be refused is a warning.
+   */
+  check(intent?: StartIntent): Promise<readonly Finding[]>;
 
   /** Connects to the first host that answers. Throws the first finding of level error as a catalogue error. */
   identify(): Promise<ServerIdentity>;

@@ -10,12 +10,13 @@ import {
 } from '@mysync/core';
 import { silentLogger } from '@mysync/telemetry';
 import { checkGrants } from './check/grants.ts';
+import { checkResume } from './check/resume.ts';
 import { checkServerId } from './check/server-id.ts';
 import { checkSettings, SETTINGS } from './check/settings.ts';
 import { checkTables } from './check/tables.ts';
 import { sourceErrors } from './errors.ts';
 import type { MysqlSourceOptions, ResolvedOptions } from './options.ts';
-import type { BinlogSource, ServerIdentity, Snapshot, SnapshotProgress, SourceItem } from './port.ts';
+import type { BinlogSource, ServerIdentity, Snapshot, SnapshotProgress, SourceItem, StartIntent } from './port.ts';
 import { currentSchemas } from './schema/current-schemas.ts';
 import { listTables } from './schema/table-facts.ts';
 import { currentPosition, logFiles, replicaName } from './server/log-state.ts';
@@ -49,8 +50,8 @@ class MysqlSource implements BinlogSource {
     };
   }
 
-  async check(): Promise<readonly Finding[]> {
-    return await this.#with((session) => this.#findings(session));
+  async check(intent?: StartIntent): Promise<readonly Finding[]> {
+    return await this.#with((session) => this.#findings(session, intent));
   }
 
   async identify(): Promise<ServerIdentity> {
@@ -105,12 +106,13 @@ class MysqlSource implements BinlogSource {
     return Promise.resolve();
   }
 
-  async #findings(session: ServerSession): Promise<readonly Finding[]> {
+  async #findings(session: ServerSession, intent?: StartIntent): Promise<readonly Finding[]> {
     const settings = checkSettings(session.facts, await session.variables(SETTINGS));
     const tables = await listTables(session, this.#options.captures);
     return [
       ...settings,
-      ...(await checkGrants(session, tables)),
+      ...(await checkGrants(session, tables, intent?.snapshot === true)),
+      ...(await checkResume(session, intent?.resume ?? null)),
       ...(await checkServerId(session, this.#options.serverId, replicaName(this.#options.name))),
       ...(await checkTables(session, this.#options, tables)),
     ];

@@ -4,6 +4,7 @@ import type { ResolvedOptions } from '../options.ts';
 import { readColumnShapes } from '../schema/info-schema.ts';
 import { chooseKey, tableWithoutKey } from '../schema/key-choice.ts';
 import { readCascades, readTableFacts } from '../schema/table-facts.ts';
+import { quoteTable } from '../server/dialect.ts';
 import type { ServerSession } from '../server/session.ts';
 import { finding } from './settings.ts';
 
@@ -21,7 +22,9 @@ export async function checkTables(
       ),
     ];
   }
-  const findings = [finding('ok', 'SOURCE_TABLES_NONE', `${tables.length} tables are captured`)];
+  const findings = [
+    finding('ok', 'SOURCE_TABLES_NONE', `${tables.length} ${tables.length === 1 ? 'table is' : 'tables are'} captured`),
+  ];
   for (const ref of tables) findings.push(...(await checkTable(session, options, ref)));
   if (logsCascades(session)) return findings;
   for (const { child, parent } of await readCascades(session)) {
@@ -54,12 +57,19 @@ async function checkTable(
   }
   const key = chooseKey(columns.shapes, facts.primaryKey, facts.uniqueKeys);
   if (key.rule === 'primary') return [];
-  const message = `table ${name} has no primary key: rows are named by ${key.rule === 'unique' ? `its unique key (${key.columns.join(', ')})` : 'the hash of the whole row'}`;
-  const refused = key.rule === 'row-hash' && options.tableRule(ref).noKey === 'refuse';
-  const remedy = (tableWithoutKey(ref) as { remedy?: string }).remedy ?? '';
-  return [
-    refused
-      ? finding('error', 'SOURCE_TABLE_WITHOUT_KEY', `table ${name} has no key`, remedy)
-      : finding('warning', 'SOURCE_TABLE_WITHOUT_KEY', message, remedy),
-  ];
+  const code = 'SOURCE_TABLE_WITHOUT_KEY';
+  const addKey = `ALTER TABLE ${quoteTable(ref)} ADD COLUMN id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY;`;
+  if (key.rule === 'unique') {
+    const message = `table ${name} has no primary key: rows are named by its unique key (${key.columns.join(', ')})`;
+    return [finding('warning', code, message, `Nothing, if the unique key stays; else ${addKey}`)];
+  }
+  if (options.tableRule(ref).noKey === 'refuse') {
+    const { remedy } = tableWithoutKey(ref) as { remedy?: string };
+    return [
+      finding('error', code, `table ${name} has neither a primary key nor a unique key over NOT NULL columns`, remedy),
+    ];
+  }
+  // docs/spec/keys.md, "Rows without a key"
+  const message = `table ${name} has no key: rows are named by the hash of the whole row, so equal rows are one row in the sinks, and deleting one of them removes it there though the others stay in the table`;
+  return [finding('warning', code, message, `${addKey} or do not capture it; leave it where all rows differ.`)];
 }

@@ -135,6 +135,12 @@ const DENIED = new Set([
 ]);
 const NO_HOST = new Set(['ER_HOST_NOT_PRIVILEGED', 'ER_HOST_IS_BLOCKED']);
 
+/** The server is not known yet: both take these names (MariaDB 10.5 calls REPLICATION CLIENT also BINLOG MONITOR). */
+function accessRemedy(user: string): string {
+  const account = `'${user.replaceAll("'", "''")}'@'%'`;
+  return `Correct user and password of the source. If there is no such user, let an administrator create it: CREATE USER ${account} IDENTIFIED BY '(password)'; GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO ${account}; and on MySQL, for snapshots: GRANT RELOAD ON *.* TO ${account};`;
+}
+
 /** What a failed connect means to an operator. */
 export function connectError(error: unknown, host: HostAddress, user: string): MysyncError {
   if (isMysyncError(error)) return error;
@@ -152,6 +158,7 @@ export function connectError(error: unknown, host: HostAddress, user: string): M
     return sourceErrors.SOURCE_ACCESS_DENIED({
       message: `${formatHost(host)} refuses user '${user}'`,
       where,
+      remedy: accessRemedy(user),
       cause: error,
     });
   }
