@@ -13,7 +13,7 @@
  * would reject unobserved when a commit fails; `committed` is observed for the same reason.
  */
 import { accessSync, constants, mkdirSync, realpathSync, statfsSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { type Clock, isMysyncError, type MysyncError } from '@mysync/core';
 import { transportErrors } from '@mysync/transport';
 import { type Database, open, type RootDatabase } from 'lmdb';
@@ -355,9 +355,12 @@ export function closedError(): MysyncError {
   return transportErrors.TRANSPORT_CLOSED({ message: 'the transport was closed' });
 }
 
-function prepare(path: string): string {
+/** Errors name the whole path: a relative one says little in the log of a service. */
+function prepare(given: string): string {
+  const path = resolve(given);
   try {
-    mkdirSync(path, { recursive: true });
+    // the log holds whole rows: nobody but its owner reads it
+    mkdirSync(path, { recursive: true, mode: 0o700 });
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
     return realpathSync(path);
   } catch (cause) {

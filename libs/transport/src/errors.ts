@@ -20,7 +20,8 @@ export const transportErrors = errorCatalogue({
     retriable: true,
   },
   TRANSPORT_DENIED: {
-    remedy: 'Check the user, the password and the rights (see the security page for the least set).',
+    remedy:
+      'Check the user, the password and the rights: the reader needs to create, describe, read and write its topic, writers to read it and commit in their group.',
     retriable: false,
   },
   TRANSPORT_RENUMBER: {
@@ -44,7 +45,7 @@ export const transportErrors = errorCatalogue({
     retriable: true,
   },
   TRANSPORT_OFFSET_OUT_OF_RANGE: {
-    remedy: 'The log no longer holds the offset asked for: see the runbook, "the log was truncated".',
+    remedy: 'The log no longer holds the offset asked for: start again with a snapshot (docs/runbook/start-again.md).',
     retriable: false,
   },
   TRANSPORT_CLOSED: { remedy: 'None: the transport was closed on purpose.', retriable: false },

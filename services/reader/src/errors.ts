@@ -1,24 +1,23 @@
 import { errorCatalogue } from '@mysync/core';
 
+const AGAIN =
+  'start again with a snapshot: remove the checkpoint, take a new topic, empty the sinks (docs/runbook/start-again.md)';
+
 export const readerErrors = errorCatalogue({
   READER_LOG_WITHOUT_CHECKPOINT: {
-    remedy:
-      'Restore the checkpoint file, or take a new topic (sources.NAME.topic) and rebuild the sinks from it. To drop the old log on purpose, delete the topic.',
+    remedy: `Put the checkpoint file back. If it is lost, ${AGAIN}.`,
     retriable: false,
   },
   READER_TOPIC_CHANGED: {
-    remedy:
-      'The topic was deleted and made anew, or its partitions were changed, since the checkpoint. Delete the checkpoint to begin with a new snapshot, and rebuild the sinks.',
+    remedy: `Set sources.NAME.topic and transport.partitions back to what the checkpoint knows. If the topic was deleted or made anew, ${AGAIN}.`,
     retriable: false,
   },
   READER_SERVER_CHANGED: {
-    remedy:
-      'The source is another server than the one of the checkpoint (or was restored). Connect the right one, or delete the checkpoint and the topic to begin with a new snapshot.',
+    remedy: `Connect the server that the checkpoint is of. If it was replaced or restored, ${AGAIN}.`,
     retriable: false,
   },
   READER_LOG_TRUNCATED: {
-    remedy:
-      'The log no longer reaches back to the checkpoint: it was truncated or lost. Delete the checkpoint to begin with a new snapshot in a new topic.',
+    remedy: `The log no longer reaches back to the checkpoint: it was truncated or lost. To go on, ${AGAIN}.`,
     retriable: false,
   },
   READER_CHECKPOINT_OF_OTHER_SOURCE: {
