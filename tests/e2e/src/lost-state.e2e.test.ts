@@ -104,7 +104,7 @@ test('a log without its checkpoint: the checkpoint put back, or a new topic', as
   const expected = {
     code: 'READER_LOG_WITHOUT_CHECKPOINT',
     where: [new RegExp(`topic ${pipeline.database}`)],
-    remedy: /Restore the checkpoint file.*sources\.NAME\.topic/,
+    remedy: /Put the checkpoint file back.*new topic.*start-again\.md/,
   };
   renameSync(file, aside);
   assertTold(await failing(pipeline), expected);
@@ -124,7 +124,7 @@ test('a log that was deleted and made anew', async () => {
   assertTold(await failing(pipeline), {
     code: 'READER_TOPIC_CHANGED',
     where: [new RegExp(`topic ${pipeline.database}`), /\bid\b/],
-    remedy: /Delete the checkpoint/,
+    remedy: /remove the checkpoint.*start-again\.md/,
   });
   await rebuild(pipeline);
 });
@@ -143,7 +143,7 @@ test('a topic of Kafka that was deleted and made anew', async () => {
   assertTold(await failing(pipeline), {
     code: 'READER_TOPIC_CHANGED',
     where: [new RegExp(`topic ${pipeline.database}`), /\bid\b/],
-    remedy: /Delete the checkpoint/,
+    remedy: /remove the checkpoint.*start-again\.md/,
   });
   await rebuild(pipeline);
 });
