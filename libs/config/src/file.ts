@@ -33,10 +33,15 @@ export function readConfigFile(path: string): FileResult {
     text = readFileSync(path, 'utf8');
   } catch (cause) {
     const where = { file: path };
-    const missing = (cause as NodeJS.ErrnoException).code === 'ENOENT';
-    const problem = missing
-      ? configErrors.CONFIG_FILE_MISSING({ message: `there is no file '${path}'`, where })
-      : configErrors.CONFIG_FILE_UNREADABLE({ message: `cannot read '${path}': ${causeText(cause)}`, where });
+    const { code } = cause as NodeJS.ErrnoException;
+    if (code === 'EISDIR') {
+      const message = `'${path}' is a folder, not a file`;
+      return { problems: [configErrors.CONFIG_FILE_MISSING({ message, where })] };
+    }
+    const problem =
+      code === 'ENOENT'
+        ? configErrors.CONFIG_FILE_MISSING({ message: `there is no file '${path}'`, where })
+        : configErrors.CONFIG_FILE_UNREADABLE({ message: `cannot read '${path}': ${causeText(cause)}`, where });
     return { problems: [problem] };
   }
   return parseConfigText(text, path);

@@ -20,9 +20,11 @@ export function takeFlags(args: readonly string[]): {
       break;
     }
     const following = args[at + 1];
-    if (arg === '--set' && following !== undefined) {
-      settings.push(following);
-      at++;
+    if (arg === '--set') {
+      const given = following !== undefined && !following.startsWith('-');
+      // Without one, an empty setting: told with the other problems.
+      settings.push(given ? following : '');
+      if (given) at++;
     } else if (arg.startsWith('--set=')) {
       settings.push(arg.slice('--set='.length));
     } else if (/^--[A-Za-z]+\./.test(arg)) {
@@ -42,6 +44,12 @@ export function flagAssignments(
   const assignments: Assignment[] = [];
   const problems: MysyncError[] = [];
   for (const setting of settings) {
+    if (setting === '') {
+      problems.push(
+        configErrors.CONFIG_FLAG_INVALID({ message: '--set has no value', where: { place: 'flag --set' } }),
+      );
+      continue;
+    }
     const equals = setting.indexOf('=');
     const dotted = equals < 0 ? setting : setting.slice(0, equals);
     const place = `flag --${dotted}`;

@@ -5,7 +5,8 @@ import type { Registry } from 'prom-client';
 
 export const telemetryErrors = errorCatalogue({
   TELEMETRY_PORT_TAKEN: {
-    remedy: 'Set telemetry.port to a free port (0 takes any), or telemetry.enabled: false.',
+    remedy:
+      'Another mysync may run with this configuration (`mysync status` asks it): stop it. Else set telemetry.port to a free port (0 takes any), or telemetry.enabled: false.',
     retriable: false,
   },
 });

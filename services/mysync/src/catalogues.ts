@@ -26,7 +26,7 @@ export interface RoomCatalogue {
 
 export const catalogues: readonly RoomCatalogue[] = [
   { name: 'configErrors', title: 'Configuration', entries: configErrors.entries },
-  { name: 'commandErrors', title: 'Findings of `mysync check`', entries: commandErrors.entries },
+  { name: 'commandErrors', title: 'Command line, and findings of `mysync check`', entries: commandErrors.entries },
   { name: 'mappingErrors', title: 'Mappings', entries: mappingErrors.entries },
   { name: 'sourceErrors', title: 'Source: MySQL and MariaDB', entries: sourceErrors.entries },
   { name: 'positionErrors', title: 'Positions', entries: positionErrors.entries },

@@ -103,6 +103,8 @@ test('a healthy server', async () => {
     [['warning', 'SOURCE_TABLE_WITHOUT_KEY']],
   );
   assert.match(bad[0]?.remedy ?? '', /ALTER TABLE .*notes/);
+  assert.doesNotMatch(bad[0]?.remedy ?? '', /noKey/);
+  assert.match(bad[0]?.message ?? '', /equal rows are one row in the sinks/);
   assert.ok(all.length > 5);
 });
 
@@ -132,7 +134,7 @@ test('a user without grants', async () => {
 test('a wrong password', async () => {
   const { code, bad } = await check({ password: 'wr0ng-password' });
   assert.equal(code, 3);
-  assert.match(find(bad, 'SOURCE_ACCESS_DENIED').remedy, /user and password/);
+  assert.match(find(bad, 'SOURCE_ACCESS_DENIED').remedy, /user and password.*CREATE USER '\w+'@'%'.*GRANT SELECT/);
   const start = await failingStart({ password: 'wr0ng-password' });
   assert.equal(start.code, 1);
   assert.match(start.stderr, /^SOURCE_ACCESS_DENIED: /m);
@@ -192,4 +194,51 @@ test('mappings are held against the tables as they are', async () => {
   assert.deepEqual(stable.bad, []);
   const unused = await check({ source, tables: [{ match: `${database}.other` }] });
   assert.deepEqual(unused.bad.map(({ code }) => code).sort(), ['CHECK_RULE_UNUSED', 'CHECK_TABLE_UNUSED']);
+});
+
+test('MySQL without RELOAD: an error where a snapshot will be taken, mended by either grant that the finding names', async () => {
+  await using mysql = await startServer('mysql');
+  await sql(mysql, `CREATE DATABASE ${database}`);
+  await sql(mysql, `CREATE TABLE ${database}.orders (id BIGINT PRIMARY KEY)`);
+  await sql(mysql, "CREATE USER least@'%' IDENTIFIED BY 'l3ast'");
+  await sql(mysql, "GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT, BACKUP_ADMIN ON *.* TO least@'%'");
+  const choice = { on: mysql, user: 'least', password: 'l3ast' };
+  const { code, bad } = await check(choice);
+  assert.equal(code, 3, JSON.stringify(bad));
+  const { level, remedy } = find(bad, 'SOURCE_SNAPSHOT_DENIED');
+  assert.equal(level, 'error');
+  const start = await failingStart(choice);
+  assert.equal(start.code, 1);
+  assert.match(start.stderr, /^SOURCE_SNAPSHOT_DENIED: /m);
+  const latest = await check({ ...choice, source: { start: 'latest' } });
+  assert.equal(latest.code, 0);
+  assert.equal(find(latest.bad, 'SOURCE_SNAPSHOT_DENIED').level, 'warning');
+  const [reload = '', locks = ''] = remedy.split('; or: ');
+  for (const grant of [locks, reload]) {
+    await sql(mysql, grant);
+    const mended = await check(choice);
+    assert.deepEqual(
+      mended.bad.filter((each) => each.code === 'SOURCE_SNAPSHOT_DENIED'),
+      [],
+      grant,
+    );
+    await sql(mysql, grant.replace('GRANT', 'REVOKE').replace(' TO ', ' FROM '));
+  }
+});
+
+test('a position that the log no longer holds', async () => {
+  await sql(server, 'FLUSH BINARY LOGS');
+  const [newest = ''] = (await sql(server, 'SHOW BINARY LOGS')).trim().split('\n').slice(-1);
+  const file = newest.split('\t')[0] ?? '';
+  const at = async (position: string) => await check({ source: { start: position } });
+  assert.deepEqual(
+    (await at(`${file}:4`)).bad.filter(({ level }) => level === 'error'),
+    [],
+  );
+  assert.equal(find((await at(`${file}:999999999`)).bad, 'SOURCE_POSITION_UNKNOWN').level, 'error');
+  await sql(server, `PURGE BINARY LOGS TO '${file}'`);
+  const older = file.replace(/\d+$/, (digits) => '1'.padStart(digits.length, '0'));
+  const purged = await at(`${older}:4`);
+  assert.equal(purged.code, 3);
+  assert.equal(find(purged.bad, 'SOURCE_BINLOG_PURGED').level, 'error');
 });

@@ -1,11 +1,11 @@
 /** `mysync check`: everything that can be found before a start, each with what mends it. */
-import { readCheckpointFile } from '@mysync/checkpoint';
-import { type Config, loadConfig, sourcesOf, topicOf } from '@mysync/config';
-import { type Finding, formatBinlogPosition, type MysyncError, type TableSchema } from '@mysync/core';
-import { createMysqlSource } from '@mysync/source-mysql';
+import { type Config, loadConfig, sourcesOf } from '@mysync/config';
+import type { Finding, MysyncError, TableSchema } from '@mysync/core';
+import { type BinlogSource, createMysqlSource, type StartIntent } from '@mysync/source-mysql';
 import { createMetrics, silentLogger } from '@mysync/telemetry';
 import { mappingFindings, patternFindings } from './check-mapping.ts';
-import { checkpointPath, openSink, openTransport, required, sourceOptions, topicSpec } from './compose.ts';
+import { firstStart, loadCheckpoint, type SourceStart, topicFindings } from './check-start.ts';
+import { openSink, openTransport, required, sourceOptions, topicSpec } from './compose.ts';
 import type { CommandContext, CommonOptions } from './context.ts';
 import { EXIT, ExitRequest } from './exit-codes.ts';
 import { count, errorFinding, table } from './output.ts';
@@ -47,14 +47,16 @@ function configFinding(problem: MysyncError, level: Finding['level']): PartFindi
 async function checkEverything(config: Config): Promise<readonly PartFinding[]> {
   const found: PartFinding[] = [];
   const schemas = new Map<string, readonly TableSchema[]>();
+  const starts = new Map<string, SourceStart>();
   for (const source of Object.keys(config.sources)) {
     const part = `source ${source}`;
-    const { findings, tables } = await checkSource(config, source);
-    found.push(...findings.map((finding) => ({ part, ...finding })));
-    found.push(...(await checkCheckpoint(config, source)).map((finding) => ({ part, ...finding })));
+    const checkpoint = await loadCheckpoint(config, source);
+    const { findings, tables, serverUuid } = await checkSource(config, source, checkpoint.intent);
+    found.push(...[...findings, checkpoint.finding].map((finding) => ({ part, ...finding })));
+    starts.set(source, { loaded: checkpoint.loaded, serverUuid });
     if (tables !== null) schemas.set(source, tables);
   }
-  found.push(...(await checkTransport(config)));
+  found.push(...(await checkTransport(config, starts)));
   for (const sink of Object.keys(config.sinks)) found.push(...(await checkSink(config, sink)));
   found.push(...(await mappingFindings(config, schemas)));
   return found;
@@ -63,33 +65,37 @@ async function checkEverything(config: Config): Promise<readonly PartFinding[]> 
 async function checkSource(
   config: Config,
   name: string,
-): Promise<{ findings: readonly Finding[]; tables: readonly TableSchema[] | null }> {
+  intent: StartIntent | undefined,
+): Promise<{ findings: readonly Finding[]; tables: readonly TableSchema[] | null; serverUuid: string | null }> {
   const source = createMysqlSource(sourceOptions(config, name, silentLogger));
   try {
-    const findings = await source.check();
+    const findings = await source.check(intent);
     const tables = await source.tableSchemas();
-    return { findings: [...findings, ...patternFindings(required(config.sources, name), tables)], tables };
+    return {
+      findings: [...findings, ...patternFindings(required(config.sources, name), tables)],
+      tables,
+      serverUuid: await serverUuidOf(source),
+    };
   } catch (error) {
-    return { findings: [errorFinding(error)], tables: null };
+    return { findings: [errorFinding(error)], tables: null, serverUuid: null };
   } finally {
     await source.close();
   }
 }
 
-async function checkCheckpoint(config: Config, source: string): Promise<readonly Finding[]> {
+/** null while the server has findings of its own: they come first. */
+async function serverUuidOf(source: BinlogSource): Promise<string | null> {
   try {
-    const checkpoint = await readCheckpointFile(checkpointPath(config, source));
-    const message =
-      checkpoint === null
-        ? `no checkpoint yet: begins with start: ${required(config.sources, source).start}`
-        : `checkpoint at ${formatBinlogPosition(checkpoint.position)}, saved ${checkpoint.savedAt}`;
-    return [{ level: 'ok', code: 'CHECKPOINT_INVALID', message, remedy: '' }];
-  } catch (error) {
-    return [errorFinding(error)];
+    return (await source.identify()).uuid;
+  } catch {
+    return null;
   }
 }
 
-async function checkTransport(config: Config): Promise<readonly PartFinding[]> {
+async function checkTransport(
+  config: Config,
+  starts: ReadonlyMap<string, SourceStart>,
+): Promise<readonly PartFinding[]> {
   const part = 'transport';
   try {
     const transport = await openTransport(config, {
@@ -99,10 +105,13 @@ async function checkTransport(config: Config): Promise<readonly PartFinding[]> {
     });
     try {
       const found: PartFinding[] = [];
-      for (const source of Object.keys(config.sources)) {
+      for (const [source, start] of starts) {
         const spec = topicSpec(config, source);
-        const findings = await transport.check(spec);
-        found.push(...findings.map((finding) => ({ part: `topic ${topicOf(config, source)}`, ...finding })));
+        const findings = [
+          ...(await transport.check(spec)).map((finding) => firstStart(finding, spec.name, start)),
+          ...(await topicFindings(transport, source, spec.name, start)),
+        ];
+        found.push(...findings.map((finding) => ({ part: `topic ${spec.name}`, ...finding })));
       }
       return found;
     } finally {

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { FileCheckpointStore } from '@mysync/checkpoint';
 import { MysyncProcess, runMysync } from '@mysync/harness';
 
 const folder = mkdtempSync(join(tmpdir(), 'mysync-cli-'));
@@ -52,17 +53,30 @@ test('version and help end with 0', async () => {
 test('a wrong command line ends with 2 and a suggestion', async () => {
   const verb = await mysync('rnu');
   assert.equal(verb.code, 2);
-  assert.match(verb.stderr, /unknown command 'rnu'[\s\S]*Did you mean run\?/);
+  assert.match(verb.stderr, /^COMMAND_INVALID: unknown command 'rnu' \(Did you mean run\?\)\n {2}what to do: /);
+  const option = await mysync('status', '--jsn');
+  assert.equal(option.code, 2);
+  assert.match(option.stderr, /^COMMAND_INVALID: unknown option '--jsn' \(Did you mean --json\?\)\n {2}what to do: /);
   assert.equal((await mysync()).code, 2);
   assert.equal((await mysync('writer', '-c', good)).code, 2);
   const sink = await mysync('writer', '--sink', 'cach', '-c', good);
   assert.equal(sink.code, 2);
-  assert.equal(sink.stderr, "There is no sink 'cach' (did you mean cache?). Configured: cache.\n");
-  const source = await mysync('reader', '--source', 'shp', '-c', good);
-  assert.deepEqual(
-    [source.code, source.stderr],
-    [2, "There is no source 'shp' (did you mean shop?). Configured: shop.\n"],
+  assert.equal(
+    sink.stderr,
+    "COMMAND_NAME_UNKNOWN: there is no sink 'cach' (did you mean cache?)\n  where: option --sink\n  what to do: Use one of the configured sinks: cache.\n",
   );
+  const source = await mysync('reader', '--source', 'shp', '-c', good);
+  assert.equal(source.code, 2);
+  assert.match(source.stderr, /^COMMAND_NAME_UNKNOWN: there is no source 'shp' \(did you mean shop\?\)$/m);
+  const from = await mysync('tail', '--from', 'begin', '-c', good);
+  assert.equal(from.code, 2);
+  assert.match(
+    from.stderr,
+    /^COMMAND_VALUE_INVALID: --from is 'begin'$[\s\S]*what to do: Allowed: earliest, latest, or an offset/m,
+  );
+  const set = await mysync('config', 'check', '-c', good, '--set');
+  assert.equal(set.code, 2);
+  assert.match(set.stderr, /^CONFIG_FLAG_INVALID: --set has no value$[\s\S]*what to do: Write --section\.key=VALUE/m);
 });
 
 test('config check: valid, invalid, missing', async () => {
@@ -79,6 +93,9 @@ test('config check: valid, invalid, missing', async () => {
   const missing = await mysync('config', 'check', '-c', join(folder, 'none.yaml'));
   assert.equal(missing.code, 2);
   assert.match(missing.stderr, /^CONFIG_FILE_MISSING: /);
+  const isFolder = await mysync('config', 'check', '-c', folder);
+  assert.equal(isFolder.code, 2);
+  assert.match(isFolder.stderr, /^CONFIG_FILE_MISSING: '.*' is a folder, not a file$[\s\S]*what to do: Name the file/m);
   const json = JSON.parse((await mysync('config', 'check', '--json', '-c', bad)).stdout);
   assert.equal(json.ok, false);
   assert.ok(json.problems.some((problem: { code: string }) => problem.code === 'CONFIG_UNKNOWN_KEY'));
@@ -117,7 +134,10 @@ test('check says what cannot be reached and ends with 3', async () => {
   assert.match(result.stdout, /^error +source shop +SOURCE_UNREACHABLE .*127\.0\.0\.1:1/m);
   assert.match(result.stdout, /^error +sink cache +SINK_UNREACHABLE /m);
   assert.match(result.stdout, /what to do: Start the server/);
-  assert.match(result.stdout, /2 errors, 1 warning\n$/);
+  assert.match(
+    result.stdout,
+    /^ok +topic shop +topic 'shop' is not there yet: it will be made at the first start$[\s\S]*2 errors, 0 warnings\n$/m,
+  );
   const json = JSON.parse((await mysync('check', '--json', '-c', good)).stdout);
   assert.deepEqual(
     json.findings
@@ -164,8 +184,29 @@ test('a taken telemetry port ends a start with 1 and the remedy', async () => {
     const result = await mysync('run', '-c', good, `--telemetry.port=${port}`);
     assert.equal(result.code, 1);
     assert.match(result.stderr, new RegExp(`^TELEMETRY_PORT_TAKEN: cannot listen on 127\\.0\\.0\\.1:${port}`, 'm'));
-    assert.match(result.stderr, /what to do: Set telemetry\.port to a free port/);
+    assert.match(
+      result.stderr,
+      /what to do: Another mysync may run with this configuration.*telemetry\.port to a free port/,
+    );
   } finally {
+    server.close();
+  }
+});
+
+test('a second start of the same is told of the checkpoint, not of the port', async () => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  const { port } = server.address() as { port: number };
+  const path = join(folder, 'locked');
+  const file = write('locked.yaml', { ...FILE, checkpoint: { path } });
+  const store = await FileCheckpointStore.open({ path: join(path, 'shop.json') });
+  try {
+    const result = await mysync('run', '-c', file, `--telemetry.port=${port}`);
+    assert.equal(result.code, 1);
+    assert.match(result.stderr, /^CHECKPOINT_LOCKED: /m);
+    assert.doesNotMatch(result.stderr, /TELEMETRY_PORT_TAKEN/);
+  } finally {
+    await store.close();
     server.close();
   }
 });

@@ -1,8 +1,10 @@
 /** One call of the command: arguments in, exit code out. No signals, no exit: those are of main. */
 import { takeFlags } from '@mysync/config';
+import type { MysyncError } from '@mysync/core';
 import { CommanderError } from 'commander';
 import { buildCommand } from './command.ts';
 import type { CommandContext } from './context.ts';
+import { commandErrors } from './errors.ts';
 import { EXIT, ExitRequest } from './exit-codes.ts';
 import { errorText } from './output.ts';
 
@@ -14,10 +16,20 @@ export async function runCli(args: readonly string[], context: Omit<CommandConte
     return EXIT.ok;
   } catch (error) {
     if (error instanceof ExitRequest) return error.code;
-    // Commander has printed its text.
-    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+    if (error instanceof CommanderError) {
+      // Help and version are printed by then.
+      if (error.exitCode === 0) return EXIT.ok;
+      if (error.code !== 'commander.help') context.output.note(`${commandLineError(error)}\n`);
+      return EXIT.usage;
+    }
     if (context.signal.aborted && error === context.signal.reason) return EXIT.ok;
     context.output.note(`${errorText(error)}\n`);
     return EXIT.failed;
   }
+}
+
+/** Commander's text, as every error is shown. */
+function commandLineError({ message }: CommanderError): MysyncError {
+  const [what = '', hint] = message.replace(/^error: /, '').split('\n');
+  return commandErrors.COMMAND_INVALID({ message: hint === undefined ? what : `${what} ${hint}` });
 }

@@ -17,6 +17,9 @@ export const EXIT_HELP = `
 Exit codes: 0 done, or stopped in order · 1 failed · 2 command line or configuration wrong · 3 check found errors
 · 4 the stop took too long and was cut short · 130 interrupted twice`;
 
+const EMBEDDED_LOG_HELP = `
+The embedded log is opened for writing even to look at it: run this as a user that may write to transport.log.path.`;
+
 /** `section.key=value` is taken out of the arguments before: see `takeFlags`. */
 export function buildCommand(context: CommandContext): Command {
   const program = new Command('mysync')
@@ -27,6 +30,8 @@ export function buildCommand(context: CommandContext): Command {
     .configureOutput({
       writeOut: context.output.result,
       writeErr: context.output.note,
+      // Shown by `runCli`, with a code and what to do.
+      outputError: () => undefined,
       // The same text everywhere: the reference page is made of it.
       getOutHelpWidth: () => HELP_COLUMNS,
       getErrHelpWidth: () => HELP_COLUMNS,
@@ -67,9 +72,11 @@ export function buildCommand(context: CommandContext): Command {
     .option('--json', 'Print JSON.')
     .action(async (options) => (await import('./check.ts')).runCheck(context, options));
   verb(program, 'status', 'Show positions, offsets, backlog and lag, from the running process or from what is stored.')
+    .addHelpText('after', EMBEDDED_LOG_HELP)
     .option('--json', 'Print JSON.')
     .action(async (options) => (await import('./status.ts')).runStatus(context, options));
   verb(program, 'tail', 'Print messages as JSON lines.')
+    .addHelpText('after', EMBEDDED_LOG_HELP)
     .option('--topic <name>', 'Topic to read.')
     .option('--source <name>', 'Read the topic of this source. Not needed when there is one source.')
     .option('--partition <number>', 'Only this partition.')

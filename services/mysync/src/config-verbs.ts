@@ -1,5 +1,6 @@
 import { loadConfig, optionsHelp, printConfig, redactedConfig } from '@mysync/config';
 import { type CommandContext, type CommonOptions, printProblems, requireConfig, usageError } from './context.ts';
+import { commandErrors } from './errors.ts';
 import { EXIT, ExitRequest } from './exit-codes.ts';
 import { count } from './output.ts';
 
@@ -29,6 +30,10 @@ export function runConfigPrint(context: CommandContext, options: CommonOptions &
 
 export function runConfigOptions(context: CommandContext, section?: string): void {
   const text = optionsHelp(section);
-  if (text.trim() === '') usageError(context, `No option begins with '${section}'. Try mysync config options.`);
+  if (text.trim() === '') {
+    const message = `no option begins with '${section}'`;
+    const remedy = '`mysync config options` lists every option.';
+    usageError(context, commandErrors.COMMAND_NAME_UNKNOWN({ message, remedy }));
+  }
   context.output.result(text);
 }

@@ -41,7 +41,7 @@ export function printProblems(output: Output, path: string, problems: readonly M
   output.note(`${path}: ${count(problems.length, 'problem')}\n`);
 }
 
-export function usageError(context: CommandContext, text: string): never {
-  context.output.note(`${text}\n`);
+export function usageError(context: CommandContext, error: MysyncError): never {
+  context.output.note(`${error}\n`);
   throw new ExitRequest(EXIT.usage);
 }

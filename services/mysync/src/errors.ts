@@ -2,6 +2,18 @@ import { errorCatalogue } from '@mysync/core';
 
 /** What the command itself finds, besides what the rooms find. */
 export const commandErrors = errorCatalogue({
+  COMMAND_INVALID: {
+    remedy: '`mysync help` lists the commands, `mysync COMMAND --help` the options of one.',
+    retriable: false,
+  },
+  COMMAND_NAME_UNKNOWN: {
+    remedy: 'Use a name of the configuration; `mysync config print` shows it.',
+    retriable: false,
+  },
+  COMMAND_VALUE_INVALID: {
+    remedy: 'Use one of the allowed values.',
+    retriable: false,
+  },
   CHECK_PATTERN_UNUSED: {
     remedy: 'Correct the pattern, create the table, or let the user see it (GRANT SELECT).',
     retriable: false,

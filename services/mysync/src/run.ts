@@ -2,7 +2,6 @@
 import { FileCheckpointStore } from '@mysync/checkpoint';
 import { type Config, sourcesOf, topicOf } from '@mysync/config';
 import { causeText, isMysyncError, systemClock } from '@mysync/core';
-import { didYouMean } from '@mysync/mapping';
 import { createLogger, createMetrics, type Logger, type Metrics, TelemetryServer } from '@mysync/telemetry';
 import type { Transport } from '@mysync/transport';
 import {
@@ -16,8 +15,9 @@ import {
   startAt,
   topicSpec,
 } from './compose.ts';
-import { type CommandContext, type CommonOptions, requireConfig, usageError } from './context.ts';
+import { type CommandContext, type CommonOptions, requireConfig } from './context.ts';
 import { Lifecycle } from './lifecycle.ts';
+import { requireName } from './names.ts';
 import { type ReaderPart, readerPart, runParts, type WriterPart, writerPart } from './parts.ts';
 import { ProgressDisplay } from './progress.ts';
 import type { ProcessStatus } from './status-report.ts';
@@ -40,20 +40,13 @@ export async function runAll(context: CommandContext, options: CommonOptions): P
 export async function runReader(context: CommandContext, options: CommonOptions & { source?: string }): Promise<void> {
   const loaded = requireConfig(context, options);
   const names = Object.keys(loaded.config.sources);
-  if (options.source !== undefined && !names.includes(options.source)) {
-    const hint = didYouMean(options.source, names);
-    usageError(context, `There is no source '${options.source}'${hint}. Configured: ${names.join(', ')}.`);
-  }
+  if (options.source !== undefined) requireName(context, 'source', options.source, names);
   await runService(context, loaded, { sources: options.source === undefined ? names : [options.source], sinks: [] });
 }
 
 export async function runWriter(context: CommandContext, options: CommonOptions & { sink: string }): Promise<void> {
   const loaded = requireConfig(context, options);
-  const names = Object.keys(loaded.config.sinks);
-  if (!names.includes(options.sink)) {
-    const configured = names.length === 0 ? 'None is configured' : `Configured: ${names.join(', ')}`;
-    usageError(context, `There is no sink '${options.sink}'${didYouMean(options.sink, names)}. ${configured}.`);
-  }
+  requireName(context, 'sink', options.sink, Object.keys(loaded.config.sinks));
   await runService(context, loaded, { sources: [], sinks: [options.sink] });
 }
 
@@ -82,6 +75,10 @@ async function runService(
   const writers: WriterPart[] = [];
   const startedAt = new Date().toISOString();
   try {
+    // First of all: whoever starts the same twice is told so, and not that a port is taken.
+    const checkpoints = new Map<string, FileCheckpointStore>();
+    for (const source of choice.sources)
+      checkpoints.set(source, await openCheckpoint(context, config, lifecycle, source));
     if (config.telemetry.enabled) {
       const parts = (): readonly (ReaderPart | WriterPart)[] => [...readers, ...writers];
       const server = lifecycle.opened(
@@ -110,7 +107,7 @@ async function runService(
     const transport = await openTransport(config, { logger, metrics, maintenance: true });
     lifecycle.opened('transport', transport, (opened) => opened.close());
     const service: Service = { context, config, lifecycle, logger, metrics, transport };
-    for (const source of choice.sources) readers.push(await openReader(service, source));
+    for (const [source, store] of checkpoints) readers.push(await openReader(service, source, store));
     for (const sink of choice.sinks) {
       for (const source of sourcesOf(config, required(config.sinks, sink)))
         writers.push(await openWriter(service, sink, source));
@@ -130,11 +127,18 @@ async function runService(
   }
 }
 
-async function openReader(service: Service, source: string): Promise<ReaderPart> {
+async function openCheckpoint(
+  { signal }: CommandContext,
+  config: Config,
+  lifecycle: Lifecycle,
+  source: string,
+): Promise<FileCheckpointStore> {
+  const store = await FileCheckpointStore.open({ path: checkpointPath(config, source), signal });
+  return lifecycle.opened(`checkpoint of ${source}`, store, (opened) => opened.close());
+}
+
+async function openReader(service: Service, source: string, checkpoints: FileCheckpointStore): Promise<ReaderPart> {
   const { config, lifecycle, logger, metrics, transport, context } = service;
-  const path = checkpointPath(config, source);
-  const checkpoints = await FileCheckpointStore.open({ path, signal: context.signal });
-  lifecycle.opened(`checkpoint of ${source}`, checkpoints, (store) => store.close());
   // Loaded here, so that a writer does not pay for it.
   const { createMysqlSource } = await import('@mysync/source-mysql');
   const binlog = createMysqlSource(sourceOptions(config, source, logger));

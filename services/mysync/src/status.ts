@@ -199,6 +199,11 @@ export function statusText(report: StatusReport): string {
       each.detail.split('\n', 1)[0] ?? '',
     ]);
     text.push(table([head, ...rows]).trimEnd());
+    // Where and why a partition stands still, and what to do: all of it.
+    for (const { partition, detail } of sink.partitions) {
+      const [, ...more] = detail.split('\n');
+      if (more.length > 0) text.push(`  partition ${partition}:`, ...more.map((line) => `  ${line}`));
+    }
   }
   for (const { part, error } of report.unknown) text.push('', `${part}: unknown`, error);
   return `${text.join('\n')}\n`;

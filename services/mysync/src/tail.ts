@@ -1,12 +1,14 @@
 /** `mysync tail`: messages of a topic as JSON lines. */
 import { type Config, topicOf } from '@mysync/config';
 import { isMysyncError } from '@mysync/core';
-import { didYouMean } from '@mysync/mapping';
 import { createLogger, createMetrics } from '@mysync/telemetry';
 import { type IncomingRecord, type OffsetRange, type Transport, transportErrors } from '@mysync/transport';
 import { decodeKey, type Json, MessageDecoder, messageToJson, payloadOf, rowToJson } from '@mysync/wire';
 import { openTransport } from './compose.ts';
 import { type CommandContext, type CommonOptions, requireConfig, usageError } from './context.ts';
+import { commandErrors } from './errors.ts';
+import { requireName, wholeNumber } from './names.ts';
+import { count } from './output.ts';
 
 export interface TailOptions extends CommonOptions {
   readonly topic?: string;
@@ -34,7 +36,10 @@ export async function runTail(context: CommandContext, options: TailOptions): Pr
     }
     const ranges = await transport.offsetRanges(topic);
     if (only !== null && ranges[only] === undefined) {
-      usageError(context, `Topic '${topic}' has no partition ${only}; it has ${ranges.length}, counted from 0.`);
+      const message = `topic '${topic}' has no partition ${only}`;
+      const remedy = `Allowed: 0 to ${ranges.length - 1}; it has ${count(ranges.length, 'partition')}, counted from 0.`;
+      const where = { option: '--partition' };
+      usageError(context, commandErrors.COMMAND_VALUE_INVALID({ message, remedy, where }));
     }
     await printPartitions(context, transport, { topic, ranges, only, from, limit, follow: options.follow === true });
   } finally {
@@ -107,18 +112,11 @@ function chooseTopic(context: CommandContext, config: Config, options: TailOptio
   if (options.topic !== undefined) return options.topic;
   const names = Object.keys(config.sources);
   const source = options.source ?? (names.length === 1 ? names[0] : undefined);
-  if (source === undefined) usageError(context, `Name a --source (${names.join(', ')}) or a --topic.`);
-  if (!names.includes(source)) {
-    usageError(context, `There is no source '${source}'${didYouMean(source, names)}. Configured: ${names.join(', ')}.`);
+  if (source === undefined) {
+    const message = 'there are several sources: which topic to read is not said';
+    const remedy = `Name a --source (${names.join(', ')}) or a --topic.`;
+    usageError(context, commandErrors.COMMAND_INVALID({ message, remedy }));
   }
+  requireName(context, 'source', source, names);
   return topicOf(config, source);
-}
-
-function wholeNumber(context: CommandContext, option: string, text: string): number {
-  const number = Number(text);
-  if (!/^\d+$/.test(text) || !Number.isSafeInteger(number)) {
-    const allowed = option === '--from' ? 'earliest, latest or an offset' : 'a whole number from 0';
-    usageError(context, `${option} is '${text}'. Allowed: ${allowed}.`);
-  }
-  return number;
 }

@@ -1,0 +1,29 @@
+/** Names and numbers that the caller of the command gives. */
+import { didYouMean } from '@mysync/mapping';
+import { type CommandContext, usageError } from './context.ts';
+import { commandErrors } from './errors.ts';
+
+/** Ends the command when the name is none of the configured ones. */
+export function requireName(
+  context: CommandContext,
+  kind: 'source' | 'sink',
+  name: string,
+  names: readonly string[],
+): void {
+  if (names.includes(name)) return;
+  const message = `there is no ${kind} '${name}'${didYouMean(name, names)}`;
+  const remedy =
+    names.length === 0
+      ? `No ${kind} is configured: write one into the configuration (${kind}s).`
+      : `Use one of the configured ${kind}s: ${names.join(', ')}.`;
+  usageError(context, commandErrors.COMMAND_NAME_UNKNOWN({ message, remedy, where: { option: `--${kind}` } }));
+}
+
+export function wholeNumber(context: CommandContext, option: string, text: string): number {
+  const number = Number(text);
+  if (/^\d+$/.test(text) && Number.isSafeInteger(number)) return number;
+  const allowed =
+    option === '--from' ? 'earliest, latest, or an offset: a whole number from 0' : 'a whole number from 0';
+  const details = { message: `${option} is '${text}'`, remedy: `Allowed: ${allowed}.`, where: { option } };
+  usageError(context, commandErrors.COMMAND_VALUE_INVALID(details));
+}
