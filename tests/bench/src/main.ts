@@ -30,7 +30,7 @@ async function run(bench: Bench, options: BenchOptions): Promise<number> {
     try {
       await RUN[suite](bench);
     } catch (error) {
-      say(`${suite} FAILED: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+      say(`${suite} FAILED: ${error instanceof Error ? error.message : String(error)}`);
       status = 1;
     }
   }
@@ -67,7 +67,7 @@ async function main(args: readonly string[]): Promise<number> {
 main(process.argv.slice(2)).then(
   (code) => process.exit(code),
   (error: unknown) => {
-    process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
     process.exit(1);
   },
 );
