@@ -84,3 +84,23 @@ test('a broker that is killed and comes back in the middle of a load', async () 
   await pipeline.equal(TABLES);
   await pipeline.stopped(mysync);
 });
+
+for (const transport of ['log', 'kafka'] as const) {
+  test(`${transport}: a TRUNCATE under load that some of the four partitions see late`, async () => {
+    await using pipeline = await Pipeline.create({ transport, sinks: ['redis'], keys: KEYS });
+    const { sql } = pipeline;
+    await createTables(sql);
+    await fillBefore(sql);
+    const reader = pipeline.start('reader');
+    const writers = [pipeline.start('writer --sink redis'), pipeline.start('writer --sink redis')];
+    await pipeline.equal(TABLES);
+    // its partitions stand still, until the group gives them to the other one
+    writers[0]?.signal('SIGSTOP');
+    const other = await pipeline.connect();
+    for (let round = 0; round < 3; round += 1) await truncateUnderLoad(sql, other, round);
+    writers[0]?.signal('SIGCONT');
+    await truncateUnderLoad(sql, other, 3);
+    await pipeline.equal(TABLES);
+    for (const process of [...writers, reader]) await pipeline.stopped(process);
+  });
+}
