@@ -24,8 +24,9 @@ export function inflateEvent(value: Buffer): Buffer {
   if ((header & 0xf0) !== 0x80 || lengthBytes < 1 || lengthBytes > 4) {
     throw new RangeError(`unknown compression header ${header} of an event`);
   }
-  const data = inflateSync(value.subarray(1 + lengthBytes));
-  if (data.length !== value.readUIntBE(1, lengthBytes))
-    throw new RangeError('a compressed event has another length than it says');
+  const length = value.readUIntBE(1, lengthBytes);
+  // no more is taken than it says, whatever it unfolds to
+  const data = inflateSync(value.subarray(1 + lengthBytes), { maxOutputLength: Math.max(length, 1) });
+  if (data.length !== length) throw new RangeError('a compressed event has another length than it says');
   return data;
 }

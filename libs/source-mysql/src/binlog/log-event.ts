@@ -1,4 +1,5 @@
 /** Events of the log as the connection hands them over: whoever reads the socket, the rest of the room sees these. */
+import type { BinlogPosition } from '@mysync/core';
 
 /** What an event means where it is no row data. */
 export type ControlEvent =
@@ -17,10 +18,15 @@ export type ControlEvent =
       /** The group is the one statement that follows; otherwise it replaces BEGIN. */
       readonly standalone: boolean;
       readonly preparedXa: boolean;
+      /** Of the XA transaction that is prepared or ended; '' for all others. */
+      readonly xid: string;
     }
   | { readonly kind: 'gtid-set'; readonly gtidSet: string }
   | { readonly kind: 'xid' }
-  | { readonly kind: 'xa-prepare'; readonly onePhase: boolean }
+  | { readonly kind: 'xa-prepare'; readonly onePhase: boolean; readonly xid: string }
+  /** Offset 0 when only the header tells (its low 32 bits). */
+  | { readonly kind: 'heartbeat'; readonly file: string; readonly offset: number }
+  | { readonly kind: 'incident'; readonly number: number; readonly text: string }
   | { readonly kind: 'none' };
 
 export interface LogEvent {
@@ -38,6 +44,11 @@ export interface LogEvent {
   readonly start: number;
   readonly end: number;
   readonly control: ControlEvent;
+  /**
+   * Where it stands in the log, when it was taken out of another event or was held back: then it does not move the place of
+   * reading, and `length` and `nextOffset` mean nothing.
+   */
+  readonly place: BinlogPosition | undefined;
 }
 
 /** Event header flags (MySQL, binlog_event.h). */

@@ -11,6 +11,7 @@ import { hostname } from 'node:os';
 import { type BinlogPosition, causeText, formatBinlogPosition, isMysyncError, type SourcePosition } from '@mysync/core';
 import { Backoff } from '@mysync/flow';
 import type { LogConnection } from '../binlog/log-event.ts';
+import { BinlogConnection } from '../connection/binlog-connection.ts';
 import { sourceErrors } from '../errors.ts';
 import type { ResolvedOptions } from '../options.ts';
 import type { SourceItem } from '../port.ts';
@@ -20,7 +21,6 @@ import { listTables } from '../schema/table-facts.ts';
 import { LazySession } from '../server/lazy-session.ts';
 import { checkPosition, connectedReplicas, logFiles, ownServerId, replicaName } from '../server/log-state.ts';
 import { formatHost, type ServerSession } from '../server/session.ts';
-import { ZongjiConnection } from '../zongji/zongji-connection.ts';
 import { TransactionAssembler } from './transaction-assembler.ts';
 import { TransactionSpool } from './transaction-spool.ts';
 
@@ -41,8 +41,9 @@ export async function* streamLog(options: LogStreamOptions): AsyncGenerator<read
   const backoff = new Backoff({ minMs: 200, maxMs: 10_000 });
   let position = options.from;
   let serverUuid: string | undefined;
+  const identity: ReplicaIdentity = { uuid: randomUUID(), serverId: source.serverId };
   while (!signal.aborted) {
-    const run = new LogRun(options, position, serverUuid);
+    const run = new LogRun(options, position, serverUuid, identity);
     try {
       for await (const batch of run.items()) {
         position = run.boundary;
@@ -77,19 +78,35 @@ async function explainRefusal(options: LogStreamOptions, position: SourcePositio
   }
 }
 
+/**
+ * What the server knows us by: the same for all connections of a stream, so that a new one ends the one that the server has not
+ * missed yet (MySQL by the UUID, MariaDB by the id).
+ */
+interface ReplicaIdentity {
+  readonly uuid: string;
+  serverId: number | undefined;
+}
+
 /** One connection's worth of the stream. */
 class LogRun {
   readonly #options: LogStreamOptions;
   readonly #from: SourcePosition;
+  readonly #identity: ReplicaIdentity;
   readonly #spool: TransactionSpool;
   readonly #lookups: LazySession;
   #connection: LogConnection | undefined;
   #assembler: TransactionAssembler | undefined;
   serverUuid: string | undefined;
 
-  constructor(options: LogStreamOptions, from: SourcePosition, serverUuid: string | undefined) {
+  constructor(
+    options: LogStreamOptions,
+    from: SourcePosition,
+    serverUuid: string | undefined,
+    identity: ReplicaIdentity,
+  ) {
     this.#options = options;
     this.#from = from;
+    this.#identity = identity;
     this.serverUuid = serverUuid;
     const { spoolBytes, spoolFolder } = options.source;
     this.#spool = new TransactionSpool({ memoryBytes: spoolBytes, folder: spoolFolder });
@@ -158,15 +175,16 @@ class LogRun {
       const charsets = await Charsets.load(session);
       const listed = await listTables(session, source.captures);
       const names = await session.variables(['lower_case_table_names']);
-      const serverId = await freeServerId(session, source.serverId, replicaName(source.name));
+      const serverId = await freeServerId(session, this.#identity.serverId, replicaName(source.name));
+      this.#identity.serverId = serverId;
       const book = new TableBook({ ...source, session: this.#lookups, charsets, listed });
-      this.#connection = await ZongjiConnection.open({
+      this.#connection = await BinlogConnection.open({
         host: facts.host,
         credentials: source,
         serverId,
         hostName: replicaName(source.name),
-        replicaUuid: randomUUID(),
-        from: start,
+        replicaUuid: this.#identity.uuid,
+        start: { kind: 'place', ...start },
         heartbeatMs: source.heartbeatMs,
         queueBytes: source.queueBytes,
         clock: source.clock,

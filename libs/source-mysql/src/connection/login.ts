@@ -1,0 +1,70 @@
+/** Logs in through the client library, prepares the session for a dump, and takes its stream over. */
+import type { Duplex } from 'node:stream';
+import { createConnection } from 'mysql2';
+import { connectionOptions } from '../server/session.ts';
+import type { HostAddress, ResolvedOptions } from '../options.ts';
+import type { DumpStart } from './commands.ts';
+
+/** Fits any pause of a consumer: the largest value of net_write_timeout that both flavours accept on Linux. */
+const YEAR_SECONDS = 31_536_000;
+/** GTID events as they are, in place of statements that older replicas understand (MariaDB, sql/log_event.h). */
+const MARIADB_CAPABILITY = 4;
+
+export interface LoginOptions {
+  readonly host: HostAddress;
+  readonly credentials: Pick<ResolvedOptions, 'user' | 'password' | 'tls' | 'connectionTimeoutMs'>;
+  readonly start: DumpStart;
+  /** Identity towards the server, so that it ends a former connection of ours and of nobody else. */
+  readonly replicaUuid: string;
+  readonly heartbeatMs: number;
+}
+
+export interface ReplicaSession {
+  /** Nobody listens to its data. */
+  readonly stream: Duplex;
+  /** Ends the connection at once. */
+  destroy(): void;
+}
+
+/** The parts of mysql2's connection that its types leave out. */
+interface ClientConnection {
+  /** The TLS stream where there is TLS. */
+  readonly stream: Duplex;
+}
+
+export async function login(options: LoginOptions): Promise<ReplicaSession> {
+  const connection = createConnection(connectionOptions(options.credentials, options.host));
+  const client = connection as unknown as ClientConnection;
+  // whatever goes wrong later is seen at the stream
+  connection.on('error', () => undefined);
+  try {
+    await new Promise<void>((resolve, reject) => {
+      connection.query(`SET ${settings(options).join(', ')}`, (error) => (error === null ? resolve() : reject(error)));
+    });
+  } catch (error) {
+    client.stream.destroy();
+    throw error;
+  }
+  const { stream } = client;
+  stream.removeAllListeners('data');
+  // the library would only end its side and wait for the server's
+  return { stream, destroy: () => stream.destroy() };
+}
+
+/** Variables of the session by which a replica tells the server what it wants; unknown ones do no harm. */
+function settings({ start, replicaUuid, heartbeatMs }: LoginOptions): string[] {
+  const period = heartbeatMs * 1_000_000;
+  return [
+    '@master_binlog_checksum = @@GLOBAL.binlog_checksum',
+    '@source_binlog_checksum = @@GLOBAL.binlog_checksum',
+    `@master_heartbeat_period = ${period}`,
+    `@source_heartbeat_period = ${period}`,
+    `@slave_uuid = '${replicaUuid}'`,
+    `@replica_uuid = '${replicaUuid}'`,
+    `@mariadb_slave_capability = ${MARIADB_CAPABILITY}`,
+    ...(start.kind === 'gtids' && start.flavor === 'mariadb'
+      ? [`@slave_connect_state = '${start.gtidSet.replace(/[^0-9,-]/g, '')}'`, '@slave_gtid_strict_mode = 1']
+      : []),
+    `SESSION net_write_timeout = ${YEAR_SECONDS}`,
+  ];
+}
