@@ -121,8 +121,9 @@ export const sourceErrors = errorCatalogue({
       'Read the cause, which is the text of the server. If the log there cannot be read, start again with a snapshot.',
     retriable: false,
   },
-  SOURCE_XA_UNSUPPORTED: {
-    remedy: 'Do not write captured tables in XA transactions; to go on, start again with a snapshot.',
+  SOURCE_XA_PREPARE_GONE: {
+    remedy:
+      'The rows of an XA transaction were in a file of the log that is gone: start again with a snapshot. Keep files for longer than an XA transaction stays prepared.',
     retriable: false,
   },
   SOURCE_STATEMENT_LOGGED: {

@@ -369,30 +369,6 @@ for (const flavor of FLAVORS) {
       });
     }
 
-    if (flavor === 'mysql') {
-      it('stops at a compressed transaction (F9) and at a partial JSON update', async () => {
-        const stops = async (remedy: RegExp, ...statements: readonly string[]): Promise<void> => {
-          const from = await source.currentPosition();
-          await db.run(...statements);
-          const error = await failureOf(readItems(source, from));
-          assert.ok(isMysyncError(error, 'SOURCE_EVENT_UNREADABLE'), String(error));
-          assert.match(error.remedy, remedy);
-        };
-        await db.run(
-          'CREATE TABLE pj (id INT PRIMARY KEY, j JSON)',
-          `INSERT INTO pj VALUES (1, '{"a":1,"b":"${'x'.repeat(200)}"}')`,
-          'SET SESSION binlog_transaction_compression = ON',
-        );
-        await stops(/SET GLOBAL binlog_transaction_compression = OFF/, 'INSERT INTO pj VALUES (2, NULL)');
-        await db.run(
-          'SET SESSION binlog_transaction_compression = OFF',
-          "SET SESSION binlog_row_value_options = 'PARTIAL_JSON'",
-        );
-        await stops(/SET GLOBAL binlog_row_value_options = ''/, "UPDATE pj SET j = JSON_SET(j, '$.a', 2) WHERE id = 1");
-        await db.run("SET SESSION binlog_row_value_options = ''");
-      });
-    }
-
     it('copies TIMESTAMP in UTC from a server in another zone (A9)', async () => {
       await db.run("SET GLOBAL time_zone = '+08:00'", 'CREATE TABLE tz (id INT PRIMARY KEY, ts TIMESTAMP NULL)');
       const zoned = await connect(server);

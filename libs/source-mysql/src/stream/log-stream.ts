@@ -10,7 +10,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { type BinlogPosition, causeText, formatBinlogPosition, isMysyncError, type SourcePosition } from '@mysync/core';
 import { Backoff } from '@mysync/flow';
-import type { LogConnection } from '../binlog/log-event.ts';
+import type { LogConnection, LogEvent } from '../binlog/log-event.ts';
 import { BinlogConnection } from '../connection/binlog-connection.ts';
 import { sourceErrors } from '../errors.ts';
 import type { ResolvedOptions } from '../options.ts';
@@ -21,6 +21,10 @@ import { listTables } from '../schema/table-facts.ts';
 import { LazySession } from '../server/lazy-session.ts';
 import { checkPosition, connectedReplicas, logFiles, ownServerId, replicaName } from '../server/log-state.ts';
 import { formatHost, type ServerSession } from '../server/session.ts';
+import { EventUnfolder } from '../unfold/event-unfolder.ts';
+import { PartialUpdates } from '../unfold/partial-updates.ts';
+import { PreparedSearch } from '../xa/prepared-search.ts';
+import { XaHolder } from '../xa/xa-holder.ts';
 import { TransactionAssembler } from './transaction-assembler.ts';
 import { TransactionSpool } from './transaction-spool.ts';
 
@@ -96,6 +100,9 @@ class LogRun {
   readonly #lookups: LazySession;
   #connection: LogConnection | undefined;
   #assembler: TransactionAssembler | undefined;
+  #unfolder: EventUnfolder | undefined;
+  #xa: XaHolder | undefined;
+  #search: PreparedSearch | undefined;
   serverUuid: string | undefined;
 
   constructor(
@@ -121,6 +128,7 @@ class LogRun {
     const { signal } = this.#options;
     const assembler = await this.#open();
     const connection = this.#connection as LogConnection;
+    const unfolder = this.#unfolder as EventUnfolder;
     for (;;) {
       const events = connection.take();
       if (events.length === 0) {
@@ -131,7 +139,8 @@ class LogRun {
       let failure: unknown;
       for (const event of events) {
         try {
-          const question = assembler.process(event);
+          const unfolded = unfolder.unfold(event);
+          const question = unfolded === undefined ? assembler.process(event) : this.#processAll(assembler, unfolded);
           if (question !== undefined) await question;
         } catch (error) {
           failure = error;
@@ -153,8 +162,21 @@ class LogRun {
     }
   }
 
+  /** One event stands for at most one transaction: its end is the last of them. */
+  async #processAll(
+    assembler: TransactionAssembler,
+    events: Iterable<LogEvent> | AsyncIterable<LogEvent>,
+  ): Promise<void> {
+    for await (const event of events) {
+      const question = assembler.process(event);
+      if (question !== undefined) await question;
+    }
+  }
+
   async close(): Promise<void> {
     await this.#connection?.close();
+    this.#xa?.close();
+    this.#search?.close();
     this.#lookups.close();
     this.#spool.close();
   }
@@ -178,17 +200,40 @@ class LogRun {
       const serverId = await freeServerId(session, this.#identity.serverId, replicaName(source.name));
       this.#identity.serverId = serverId;
       const book = new TableBook({ ...source, session: this.#lookups, charsets, listed });
-      this.#connection = await BinlogConnection.open({
+      const dump = {
         host: facts.host,
         credentials: source,
-        serverId,
         hostName: replicaName(source.name),
-        replicaUuid: this.#identity.uuid,
-        start: { kind: 'place', ...start },
         heartbeatMs: source.heartbeatMs,
         queueBytes: source.queueBytes,
         clock: source.clock,
+      };
+      this.#connection = await BinlogConnection.open({
+        ...dump,
+        serverId,
+        replicaUuid: this.#identity.uuid,
+        start: { kind: 'place', ...start },
       });
+      const memory = { limitBytes: source.spoolBytes, usedBytes: 0, folder: source.spoolFolder };
+      const search = new PreparedSearch({
+        from: start,
+        memory,
+        signal: this.#options.signal,
+        files: () => this.#lookups.use(async (open) => (await logFiles(open)).map((entry) => entry.file)),
+        open: async (from) =>
+          await BinlogConnection.open({
+            ...dump,
+            // beside the stream itself, so under another id
+            serverId: await this.#lookups.use((open) => freeServerId(open, undefined, dump.hostName)),
+            replicaUuid: randomUUID(),
+            start: { kind: 'place', ...from },
+            stopsAtEnd: true,
+          }),
+      });
+      this.#search = search;
+      this.#xa = new XaHolder({ memory, findPrepared: (xid) => search.find(xid) });
+      const partial = new PartialUpdates((ref) => book.captures(ref));
+      this.#unfolder = new EventUnfolder({ from: start, xa: this.#xa, partial });
       source.logger.info(
         { host: formatHost(facts.host), position: formatBinlogPosition(start), serverId, machine: hostname() },
         'reading the log',

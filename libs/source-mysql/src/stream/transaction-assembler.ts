@@ -68,6 +68,8 @@ export class TransactionAssembler {
   /** '' in the position means unknown unless the log is read from a file's start, which tells. */
   #gtidsKnown: boolean;
   #boundary: SourcePosition;
+  /** Of the event in hand, when it stands elsewhere than where reading is; else ''. */
+  #placeFile = '';
   #timeMicros = 0;
   #moved = false;
   #open: Open | undefined;
@@ -102,10 +104,14 @@ export class TransactionAssembler {
       (event.flags & EVENT_FLAG.ARTIFICIAL) !== 0 ||
       event.type === EVENT.HEARTBEAT ||
       event.type === EVENT.HEARTBEAT_V2;
+    const { place } = event;
+    this.#placeFile = place?.file ?? '';
     const at =
-      artificial || event.type === EVENT.ROTATE
-        ? this.#cursor.offset
-        : this.#cursor.pass(event.length, event.nextOffset);
+      place !== undefined
+        ? place.offset
+        : artificial || event.type === EVENT.ROTATE
+          ? this.#cursor.offset
+          : this.#cursor.pass(event.length, event.nextOffset);
     if (event.seconds > 0) this.#timeMicros = event.seconds * 1_000_000;
     if (event.type === EVENT.TABLE_MAP) return this.#tableMap(event, at);
     if (isRowsEvent(event.type)) return this.#rows(event, at);
@@ -132,7 +138,7 @@ export class TransactionAssembler {
         this.#commit();
         return undefined;
       case 'xa-prepare':
-        if (!control.onePhase && this.#spool.count > 0) throw this.#xaUnsupported(at);
+        if (!control.onePhase && this.#spool.count > 0) throw this.#unreadable(at, 'prepared rows that were not held');
         if (control.onePhase) this.#commit();
         else this.#finishEmpty();
         return undefined;
@@ -283,7 +289,7 @@ export class TransactionAssembler {
         const after = operation === 'delete' ? null : reader.read();
         const change: RowChange = {
           operation,
-          eventFile: '',
+          eventFile: this.#placeFile === open.id.file ? '' : this.#placeFile,
           eventOffset: at,
           ordinal: open.ordinals + 1,
           before,
@@ -474,6 +480,7 @@ export class TransactionAssembler {
       case EVENT.VIEW_CHANGE:
       case EVENT.ANNOTATE_ROWS:
       case EVENT.START_ENCRYPTION:
+      case EVENT.TRANSACTION_PAYLOAD: // what is in it comes by itself
         return;
       case EVENT.PARTIAL_UPDATE_ROWS: {
         const mapped = this.#mapped.get(readTableId(event.buffer, event.start));
@@ -483,11 +490,6 @@ export class TransactionAssembler {
             "SET GLOBAL binlog_row_value_options = ''; let every client connect anew; then start again with a snapshot.",
         });
       }
-      case EVENT.TRANSACTION_PAYLOAD:
-        throw this.#unreadable(at, 'a compressed transaction', {
-          remedy:
-            'SET GLOBAL binlog_transaction_compression = OFF; let every client connect anew; then start again with a snapshot.',
-        });
       case EVENT.BEGIN_LOAD_QUERY:
       case EVENT.EXECUTE_LOAD_QUERY:
         throw sourceErrors.SOURCE_STATEMENT_LOGGED({
@@ -503,7 +505,7 @@ export class TransactionAssembler {
   }
 
   #place(offset: number): string {
-    return `${this.#cursor.file}:${offset}`;
+    return `${this.#placeFile === '' ? this.#cursor.file : this.#placeFile}:${offset}`;
   }
 
   #unreadable(at: number, what: string, more: { remedy?: string } = {}): Error {
@@ -514,12 +516,6 @@ export class TransactionAssembler {
     });
   }
 
-  #xaUnsupported(at: number): Error {
-    return sourceErrors.SOURCE_XA_UNSUPPORTED({
-      message: 'an XA transaction changed rows of captured tables',
-      where: { position: this.#place(at) },
-    });
-  }
 }
 
 function short(statement: string): string {

@@ -218,7 +218,7 @@ function sizeOf(item: SourceRow | SourceTableChange): number {
   return ITEM_BYTES + (item.kind === 'row' ? item.key.length + item.payload.length : item.statement.length * 2);
 }
 
-function openUnlinked(folder: string): number {
+export function openUnlinked(folder: string): number {
   const own = mkdtempSync(join(folder, 'mysync-spool-'));
   try {
     return openSync(join(own, 'transaction'), 'wx+', 0o600);
