@@ -63,14 +63,6 @@ export const sourceErrors = errorCatalogue({
     remedy: 'SET GLOBAL binlog_expire_logs_seconds = 604800; and set it in the configuration of the server.',
     retriable: false,
   },
-  SOURCE_COMPRESSION_ON: {
-    remedy: 'SET GLOBAL binlog_transaction_compression = OFF; then let every client connect anew.',
-    retriable: false,
-  },
-  SOURCE_PARTIAL_JSON_ON: {
-    remedy: "SET GLOBAL binlog_row_value_options = ''; then let every client connect anew.",
-    retriable: false,
-  },
   SOURCE_GRANT_MISSING: {
     remedy: 'Run the GRANT statement as an administrator.',
     retriable: false,

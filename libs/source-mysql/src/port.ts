@@ -111,7 +111,7 @@ export interface BinlogSource {
   snapshot(options: { onProgress(progress: SnapshotProgress): void; signal: AbortSignal }): Promise<Snapshot>;
 
   /**
-   * Follows the log from a transaction boundary. Pulling the next batch takes over the last; while nothing is pulled the
+   * Follows the log from a transaction boundary; with '' as its file, behind its GTID set. Pulling the next batch takes over the last; while nothing is pulled the
    * socket is paused and memory stays bounded. Reconnects by itself after a lost connection (to the same server: another UUID is
    * an error), resuming at the last transaction boundary handed over. Throws on anything that cannot be read exactly.
    */

@@ -112,6 +112,16 @@ for (const flavor of FLAVORS) {
       assert.equal(commits, 3);
     });
 
+    it('begins behind a GTID set when only that is known', async () => {
+      await db.run('CREATE TABLE gs (id INT PRIMARY KEY)', 'INSERT INTO gs VALUES (1)', 'FLUSH BINARY LOGS');
+      const { gtidSet } = await source.currentPosition();
+      const items = await streamed('INSERT INTO gs VALUES (2)', 'FLUSH BINARY LOGS', 'INSERT INTO gs VALUES (3)');
+      const anew = await readItems(source, { file: '', offset: 0, gtidSet });
+      const own = (all: readonly SourceItem[]): SourceItem[] => all.filter((item) => item.kind !== 'keepalive');
+      assert.deepEqual(own(anew), own(items));
+      assert.ok(anew.every((item) => !('position' in item) || item.position.file !== ''));
+    });
+
     it('hands over nothing of a rolled back transaction', async () => {
       const items = await streamed(
         'CREATE TABLE rb (id INT PRIMARY KEY)',

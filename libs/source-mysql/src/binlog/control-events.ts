@@ -132,7 +132,8 @@ function readTaggedGtid(reader: ByteReader): ControlEvent {
     } else if (field === TAGGED.NUMBER) number = readSignedVarint(fields);
     else if (field === TAGGED.TAG) tag = readTag(fields);
     else if (field === TAGGED.IMMEDIATE || field === TAGGED.ORIGINAL) micros = readVarint(fields);
-    else if (field > TAGGED.ORIGINAL) break; // lengths and versions, which nobody asks for
+    else if (field > TAGGED.ORIGINAL)
+      break; // lengths and versions, which nobody asks for
     else readVarint(fields);
   }
   if (uuid === undefined || number === undefined || number < 1) {

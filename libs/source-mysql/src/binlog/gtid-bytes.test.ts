@@ -38,7 +38,10 @@ describe('binary GTID sets', () => {
     fc.assert(
       fc.property(fc.array(entry, { maxLength: 8 }), (entries) => {
         const text = entries
-          .map(([uuid, name, ranges]) => `${uuid}${name}:${ranges.map(([from, more]) => `${from}-${from + more}`).join(':')}`)
+          .map(
+            ([uuid, name, ranges]) =>
+              `${uuid}${name}:${ranges.map(([from, more]) => `${from}-${from + more}`).join(':')}`,
+          )
           .join(',');
         assert.equal(readBack(text), parseGtidSet('mysql', text).toString());
       }),

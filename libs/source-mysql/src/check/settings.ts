@@ -13,8 +13,6 @@ export const SETTINGS = [
   'binlog_row_image',
   'binlog_row_metadata',
   'binlog_order_commits',
-  'binlog_transaction_compression',
-  'binlog_row_value_options',
   'binlog_expire_logs_seconds',
   'expire_logs_days',
   'gtid_mode',
@@ -46,12 +44,6 @@ export function checkSettings(facts: ServerFacts, settings: ReadonlyMap<string, 
   want('binlog_row_image', 'FULL', 'SOURCE_ROW_IMAGE_NOT_FULL');
   want('binlog_row_metadata', 'FULL', 'SOURCE_ROW_METADATA_NOT_FULL');
   if (settings.has('binlog_order_commits')) want('binlog_order_commits', 'ON', 'SOURCE_COMMIT_ORDER_OFF');
-  if (settings.has('binlog_transaction_compression'))
-    want('binlog_transaction_compression', 'OFF', 'SOURCE_COMPRESSION_ON');
-  if (settings.has('binlog_row_value_options')) {
-    const is = value('binlog_row_value_options');
-    findings.push(finding(is === '' ? 'ok' : 'error', 'SOURCE_PARTIAL_JSON_ON', `binlog_row_value_options is '${is}'`));
-  }
   if (facts.flavor === 'mysql') {
     const is = value('gtid_mode');
     findings.push(finding(is === 'ON' ? 'ok' : 'warning', 'SOURCE_GTID_OFF', `gtid_mode is ${is}`));

@@ -101,7 +101,9 @@ for (const flavor of FLAVORS) {
 
     it('knows the time of commits', async () => {
       const events = await readAll({ kind: 'place', file: await first(), offset: 4 });
-      const gtids = events.flatMap(({ control, seconds }) => (control.kind === 'gtid' ? [{ ...control, seconds }] : []));
+      const gtids = events.flatMap(({ control, seconds }) =>
+        control.kind === 'gtid' ? [{ ...control, seconds }] : [],
+      );
       if (flavor === 'mariadb') {
         assert.equal(gtids.length, 0);
         return;

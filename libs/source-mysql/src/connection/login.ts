@@ -1,8 +1,8 @@
 /** Logs in through the client library, prepares the session for a dump, and takes its stream over. */
 import type { Duplex } from 'node:stream';
 import { createConnection } from 'mysql2';
-import { connectionOptions } from '../server/session.ts';
 import type { HostAddress, ResolvedOptions } from '../options.ts';
+import { connectionOptions } from '../server/session.ts';
 import type { DumpStart } from './commands.ts';
 
 /** Fits any pause of a consumer: the largest value of net_write_timeout that both flavours accept on Linux. */

@@ -12,7 +12,10 @@ function wire(payloads: readonly Buffer[], first = 0): Buffer {
   for (const payload of payloads) {
     for (let at = 0; ; at += GOES_ON) {
       const piece = payload.subarray(at, at + GOES_ON);
-      parts.push(Buffer.from([piece.length & 0xff, (piece.length >> 8) & 0xff, piece.length >> 16, number & 0xff]), piece);
+      parts.push(
+        Buffer.from([piece.length & 0xff, (piece.length >> 8) & 0xff, piece.length >> 16, number & 0xff]),
+        piece,
+      );
       number += 1;
       if (piece.length < GOES_ON) break;
     }

@@ -104,7 +104,9 @@ function written(node: JsonNode): Raw {
   if (node.kind === 'raw') return node;
   const items = node.items.map(written);
   const keys = node.kind === 'object' ? node.keys : [];
-  return container(node.kind === 'object', keys, items, 2) ?? (container(node.kind === 'object', keys, items, 4) as Raw);
+  return (
+    container(node.kind === 'object', keys, items, 2) ?? (container(node.kind === 'object', keys, items, 4) as Raw)
+  );
 }
 
 /** undefined when it is too large for offsets of this width. */

@@ -74,6 +74,7 @@ export async function* streamLog(options: LogStreamOptions): AsyncGenerator<read
 
 /** The server has one number for everything: whether the position is gone is looked at. Throws when it is. */
 async function explainRefusal(options: LogStreamOptions, position: SourcePosition): Promise<void> {
+  if (position.file === '') return;
   const session = await options.openSession();
   try {
     await checkPosition(session, position);
@@ -212,7 +213,10 @@ class LogRun {
         ...dump,
         serverId,
         replicaUuid: this.#identity.uuid,
-        start: { kind: 'place', ...start },
+        start:
+          start.file === ''
+            ? { kind: 'gtids', flavor: facts.flavor, gtidSet: this.#from.gtidSet }
+            : { kind: 'place', ...start },
       });
       const memory = { limitBytes: source.spoolBytes, usedBytes: 0, folder: source.spoolFolder };
       const search = new PreparedSearch({
@@ -259,6 +263,7 @@ class LogRun {
  * that made it so long, and reading goes on with the next file.
  */
 async function reachable(session: ServerSession, position: SourcePosition): Promise<BinlogPosition> {
+  if (position.file === '') return { file: '', offset: FIRST_OFFSET };
   await checkPosition(session, position);
   if (position.offset <= 0xffff_ffff) return { file: position.file, offset: Math.max(position.offset, FIRST_OFFSET) };
   const files = await logFiles(session);

@@ -219,6 +219,8 @@ export class TransactionAssembler {
   }
 
   #pass(gtid: string): void {
+    // reading began behind a set of GTIDs: no place in the log is behind it before the first transaction that was not in it
+    if (this.#boundary.file === '' && gtid === '') return;
     if (gtid !== '') this.#gtids.add(gtid);
     this.#moved = true;
     const { file, offset } = this.#cursor;
@@ -464,7 +466,7 @@ export class TransactionAssembler {
       case EVENT.HEARTBEAT_V2:
         // the server has nothing newer: its log is read up to now
         if (this.#open === undefined) this.#timeMicros = this.#options.clock.now() * 1000;
-        this.#moved = true;
+        if (this.#boundary.file !== '') this.#moved = true;
         return;
       case EVENT.STOP:
       case EVENT.BINLOG_CHECKPOINT:
@@ -485,10 +487,8 @@ export class TransactionAssembler {
       case EVENT.PARTIAL_UPDATE_ROWS: {
         const mapped = this.#mapped.get(readTableId(event.buffer, event.start));
         if (mapped !== undefined && mapped.table === null) return;
-        throw this.#unreadable(at, 'a partial JSON update', {
-          remedy:
-            "SET GLOBAL binlog_row_value_options = ''; let every client connect anew; then start again with a snapshot.",
-        });
+        // those of captured tables come as whole ones
+        throw this.#unreadable(at, 'a partial JSON update');
       }
       case EVENT.BEGIN_LOAD_QUERY:
       case EVENT.EXECUTE_LOAD_QUERY:
@@ -508,14 +508,12 @@ export class TransactionAssembler {
     return `${this.#placeFile === '' ? this.#cursor.file : this.#placeFile}:${offset}`;
   }
 
-  #unreadable(at: number, what: string, more: { remedy?: string } = {}): Error {
+  #unreadable(at: number, what: string): Error {
     return sourceErrors.SOURCE_EVENT_UNREADABLE({
       message: `the log holds ${what}`,
       where: { position: this.#place(at) },
-      ...more,
     });
   }
-
 }
 
 function short(statement: string): string {

@@ -55,7 +55,8 @@ export function* unfoldPayload(event: LogEvent, place: BinlogPosition): Generato
   let got = 0;
   const take = (chunk: Uint8Array): void => {
     got += chunk.length;
-    if (got > uncompressedBytes) throw new RangeError(`a payload holds more than the ${uncompressedBytes} bytes it says`);
+    if (got > uncompressedBytes)
+      throw new RangeError(`a payload holds more than the ${uncompressedBytes} bytes it says`);
     // a copy: the inflater goes on writing into its window
     queue.push(Buffer.from(chunk));
   };

@@ -80,7 +80,8 @@ describe('events of mysql that hold other events, or changes of values', { timeo
     await db.run('DELETE FROM t');
     const inserts = Array.from(
       { length: 60 },
-      (_, i) => `INSERT INTO t SELECT ${i * 10} + n, REPEAT(SHA2(${i} + n, 256), 1000) FROM (VALUES ROW(0), ROW(1), ROW(2), ROW(3), ROW(4), ROW(5), ROW(6), ROW(7), ROW(8), ROW(9)) AS s (n)`,
+      (_, i) =>
+        `INSERT INTO t SELECT ${i * 10} + n, REPEAT(SHA2(${i} + n, 256), 1000) FROM (VALUES ROW(0), ROW(1), ROW(2), ROW(3), ROW(4), ROW(5), ROW(6), ROW(7), ROW(8), ROW(9)) AS s (n)`,
     );
     const items = await compressed('BEGIN', ...inserts, 'COMMIT');
     assert.ok((await compressions()) > before);
@@ -98,7 +99,13 @@ describe('events of mysql that hold other events, or changes of values', { timeo
     );
     const pad = 'p'.repeat(300);
     const big = 'q'.repeat(70_000);
-    const document = JSON.stringify({ k: 1, list: [1, 2.5, { deep: [1, 2, 3] }], pad, 'a b': { 'x"y': 'z', é: 'ü' }, t: true });
+    const document = JSON.stringify({
+      k: 1,
+      list: [1, 2.5, { deep: [1, 2, 3] }],
+      pad,
+      'a b': { 'x"y': 'z', é: 'ü' },
+      t: true,
+    });
     const insert = (id: number): string =>
       `INSERT INTO j VALUES (${id}, '${document.replaceAll('\\', '\\\\')}', 1.5, '{"o":{"i":18446744073709551615,"d":1.0},"pad":"${pad}"}', 'text', NULL, '2024-01-02 03:04:05.678', 'y', b'101010101')`;
     const from = await source.currentPosition();
@@ -110,7 +117,7 @@ describe('events of mysql that hold other events, or changes of values', { timeo
       "a = JSON_SET(a, '$.new', JSON_OBJECT('x', 1, 'long', REPEAT('l', 200))), n = n + 1",
       "a = JSON_REMOVE(a, '$.list[0]')",
       "a = JSON_SET(a, '$.list[9]', 'appended')",
-      'a = JSON_SET(a, \'$."a b"."x\\\\"y"\', CAST(\'2024-02-03\' AS DATE), \'$."a b".é\', \'ö\')',
+      "a = JSON_SET(a, '$.\"a b\".\"x\\\\\"y\"', CAST('2024-02-03' AS DATE), '$.\"a b\".é', 'ö')",
       "a = JSON_REPLACE(a, '$.list[1].deep[2]', 99), b = JSON_SET(b, '$.o.i', -5, '$.o.d', 2.0), s = 'other'",
       "b = JSON_REMOVE(b, '$.o.d'), c = '[1, 2, 3]'",
       "c = JSON_SET(c, '$[1]', JSON_ARRAY()), a = NULL",
@@ -129,7 +136,11 @@ describe('events of mysql that hold other events, or changes of values', { timeo
     const rows = rowsOf(await readItems(source, from)).filter((row) => row.operation === 'update');
     const names = ['a', 'n', 'b', 's', 'c', 'ts', 'e'];
     for (const [i, row] of rows.entries()) {
-      assert.deepEqual(names.map((name) => row.after?.[name] ?? null), expected[i], updates[i >> 1]);
+      assert.deepEqual(
+        names.map((name) => row.after?.[name] ?? null),
+        expected[i],
+        updates[i >> 1],
+      );
     }
     assert.equal(rows.length, updates.length * 2);
     const logged = (await db.select(`SHOW BINLOG EVENTS IN '${file}' FROM ${offset}`)).map((row) => row[2]);
@@ -137,7 +148,10 @@ describe('events of mysql that hold other events, or changes of values', { timeo
   });
 
   it('does both at once', async () => {
-    await db.run('CREATE TABLE both_ (id INT PRIMARY KEY, j JSON)', `INSERT INTO both_ VALUES (1, '{"a":1,"p":"${'p'.repeat(500)}"}')`);
+    await db.run(
+      'CREATE TABLE both_ (id INT PRIMARY KEY, j JSON)',
+      `INSERT INTO both_ VALUES (1, '{"a":1,"p":"${'p'.repeat(500)}"}')`,
+    );
     const items = await compressed(
       "SET SESSION binlog_row_value_options = 'PARTIAL_JSON'",
       "UPDATE both_ SET j = JSON_SET(j, '$.a', 2)",
@@ -151,10 +165,7 @@ describe('events of mysql that hold other events, or changes of values', { timeo
   });
 
   it('stops at a partial update whose images are not whole', async () => {
-    await db.run(
-      "SET SESSION binlog_row_value_options = 'PARTIAL_JSON'",
-      "SET SESSION binlog_row_image = 'MINIMAL'",
-    );
+    await db.run("SET SESSION binlog_row_value_options = 'PARTIAL_JSON'", "SET SESSION binlog_row_image = 'MINIMAL'");
     const error = await failureOf(streamed("UPDATE both_ SET j = JSON_SET(j, '$.a', 3)"));
     await db.run("SET SESSION binlog_row_value_options = ''", "SET SESSION binlog_row_image = 'FULL'");
     assert.ok(isMysyncError(error, 'SOURCE_ROW_IMAGE_PARTIAL'), String(error));

@@ -41,6 +41,12 @@ export class PreparedSearch {
       if (store !== undefined) return store;
     }
     const { from } = this.#options;
+    if (from.file === '') {
+      throw sourceErrors.SOURCE_XA_PREPARE_GONE({
+        message: `the XA transaction ${xid} is in the GTID set that reading began behind, but not its outcome`,
+        where: { xid },
+      });
+    }
     this.#left ??= (await this.#options.files()).filter(
       (file) => compareBinlogPositions({ file, offset: FIRST_OFFSET }, { ...from, offset: FIRST_OFFSET }) <= 0,
     );

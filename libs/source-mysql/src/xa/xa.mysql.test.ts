@@ -5,7 +5,16 @@ import { isMysyncError, type SourcePosition } from '@mysync/core';
 import { startServer, type TestServer } from '@mysync/harness';
 import type { Connection } from 'mysql2/promise';
 import type { BinlogSource, SourceItem } from '../port.ts';
-import { connect, FLAVORS, failureOf, readItems, readSnapshot, replay, rowsOf, TestDatabase } from '../testing.fixture.ts';
+import {
+  connect,
+  FLAVORS,
+  failureOf,
+  readItems,
+  readSnapshot,
+  replay,
+  rowsOf,
+  TestDatabase,
+} from '../testing.fixture.ts';
 
 for (const flavor of FLAVORS) {
   describe(`XA transactions on ${flavor}`, { timeout: 170_000 }, () => {
