@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { isMysyncError, type SourcePosition } from '@mysync/core';
 import { startServer, type TestServer } from '@mysync/harness';
+import { MessageDecoder } from '@mysync/wire';
 import type { Connection } from 'mysql2/promise';
 import type { BinlogSource, SourceItem } from '../port.ts';
 import {
@@ -88,6 +89,18 @@ for (const flavor of FLAVORS) {
         [...replay(items).values()].map((row) => `${row.after?.['id']}=${row.after?.['v']}`).sort(),
         (await db.select('SELECT id, v FROM t ORDER BY id')).map(([id, v]) => `${id}=${v}`),
       );
+      // a row says where it stands, its transaction where it took effect
+      const committed = items.find((item) => item.kind === 'begin' && item.id.file !== from.file);
+      assert.ok(committed?.kind === 'begin');
+      for (const item of items) {
+        if (item.kind !== 'row') continue;
+        const message = new MessageDecoder().decode(item.payload);
+        assert.ok('source' in message);
+        const { change, eventFile } = message.source;
+        const isPrepared = item.ordinal > 1 || rowsOf([item])[0]?.after?.['id'] === 1;
+        assert.equal(eventFile, isPrepared ? from.file : change.file);
+        if (isPrepared) assert.deepEqual(change, { ...committed.id, ordinal: item.ordinal });
+      }
       // from every place where reading may resume the rest is the same, as names, ordinals and bytes
       let begun = 0;
       for (const position of resumable(items)) {
