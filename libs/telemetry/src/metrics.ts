@@ -38,6 +38,9 @@ export function createMetrics() {
         'source',
       ]),
       checkpointAge: gauge('reader_checkpoint_age_seconds', 'Time since the checkpoint last moved.', ['source']),
+      incompleteTables: gauge('reader_incomplete_tables', 'Captured tables whose earlier rows the log does not hold.', [
+        'source',
+      ]),
       reconnects: counter('reader_source_reconnects_total', 'Connections to the source that were replaced.', [
         'source',
       ]),

@@ -22,7 +22,7 @@ export interface ReaderStatus {
   readonly lagSeconds: number;
   /** Tables of which the log holds every row. */
   readonly completeTables: readonly string[];
-  /** Captured tables whose earlier rows the log does not hold, as found at the start. */
+  /** Captured tables whose earlier rows the log does not hold. */
   readonly missingTables: readonly string[];
 }
 
@@ -66,7 +66,6 @@ export class Reader {
   #detail = '';
   #session: Session | null = null;
   #position: SourcePosition | null = null;
-  #missingTables: readonly string[] = [];
   /** Not yet in the metrics: a labelled counter costs more than handling a row, so it is asked once per batch. */
   readonly #rows: Record<string, number> = Object.fromEntries(COUNTED.map((operation) => [operation, 0]));
 
@@ -111,7 +110,7 @@ export class Reader {
       checkpoint: checkpoint?.position ?? null,
       lagSeconds: this.#lag.current(),
       completeTables: checkpoint?.snapshot.completeTables ?? [],
-      missingTables: this.#missingTables,
+      missingTables: this.#session?.completeTables.missing ?? [],
     };
   }
 
@@ -122,6 +121,7 @@ export class Reader {
     metrics.reader.up.set({ source }, this.#state === 'streaming' || this.#state === 'snapshot' ? 1 : 0);
     if (this.#session !== null) {
       metrics.reader.checkpointAge.set({ source }, this.#session.started.keeper.ageSeconds());
+      metrics.reader.incompleteTables.set({ source }, this.#session.completeTables.missing.length);
       this.#session.pump.refresh();
     }
   }
@@ -329,11 +329,12 @@ export class Reader {
   /** Says which captured tables lack rows in the log: those added to the configuration later. */
   async #tellMissing(session: Session): Promise<void> {
     const captured = (await this.#options.source.tableSchemas()).map((table) => formatTableRef(table));
-    this.#missingTables = session.completeTables.missing(captured);
-    if (this.#missingTables.length === 0) return;
+    session.completeTables.compare(captured);
+    const { missing } = session.completeTables;
+    if (missing.length === 0) return;
     const message =
       'these tables are captured, but the log does not hold their earlier rows: only what changes from now on comes';
-    this.#logger.warn({ tables: this.#missingTables }, message);
+    this.#logger.warn({ tables: missing }, message);
   }
 
   #count(operation: string): void {
