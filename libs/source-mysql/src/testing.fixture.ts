@@ -12,6 +12,9 @@ import { type Connection, createConnection } from 'mysql2/promise';
 import type { MysqlSourceOptions } from './options.ts';
 import type { BinlogSource, SourceItem } from './port.ts';
 import { createMysqlSource } from './source.ts';
+import { holdToReference } from './transcribe/held-to-reference.fixture.ts';
+
+holdToReference();
 
 export const FLAVORS = ['mariadb', 'mysql'] as const;
 export type Flavor = (typeof FLAVORS)[number];

@@ -14,6 +14,7 @@ import {
   rowsOf,
   TestDatabase,
 } from './testing.fixture.ts';
+import { comparedRows } from './transcribe/held-to-reference.fixture.ts';
 
 interface TypeCase {
   /** Column definition. */
@@ -271,6 +272,10 @@ for (const flavor of FLAVORS) {
 
     after(async () => {
       await db.close();
+    });
+
+    it('was transcribed as the reference encodes it, every row', () => {
+      assert.ok(comparedRows >= cases.length * 2);
     });
 
     for (const [i, entry] of cases.entries()) {

@@ -1,3 +1,4 @@
+export { ByteWriter } from './byte-writer.ts';
 export {
   type ControlMessageOptions,
   controlKey,
@@ -15,6 +16,7 @@ export {
   setLastInTransaction,
   stampDelivery,
 } from './delivery.ts';
+export { digitCount, putDigits, writeUnsigned } from './digits.ts';
 export { wireErrors } from './errors.ts';
 export { type DecodedKey, decodeKey } from './key-decoder.ts';
 export { type ControlKind, type KeyKind, ROW_HASH_COLUMN } from './key-format.ts';
@@ -25,6 +27,23 @@ export { type Json, messageToJson, rowToJson } from './message-json.ts';
 export { partitionOf } from './partition.ts';
 export { MESSAGE_HEADER, type MessageRecord, payloadOf, type RecordHeader, toRecord } from './record.ts';
 export { type EncodedRow, type RowChange, RowEncoder, type RowOperation, type RowValues } from './row-encoder.ts';
+export { type ImageName, RowWriter } from './row-writer.ts';
 export { type CompileOptions, compileTable, type TablePlan } from './table-plan.ts';
 export { makeTableSchema, schemaFingerprint, type TableSchemaOptions } from './table-schema.ts';
 export { encodeTransaction, type TransactionBlock, type TransactionOptions } from './transaction-block.ts';
+export { writeValue } from './typed-value.ts';
+export { isWellFormedUtf8 } from './utf8.ts';
+export {
+  beginShortText,
+  beginText,
+  endShortText,
+  endText,
+  writeBytesHead,
+  writeDouble,
+  writeFloat,
+  writeInt32,
+  writeInt64,
+  writeNull,
+  writeTextHead,
+  writeUint64,
+} from './value-writer.ts';

@@ -10,21 +10,12 @@
 import { type ColumnValue, coreErrors, formatTableRef } from '@mysync/core';
 import { ByteWriter } from './byte-writer.ts';
 import { wireErrors } from './errors.ts';
+import { closeRow, openRow } from './row-frame.ts';
 import { sameKey, writeRowKey } from './row-key.ts';
-import { type TablePlan, valueInvalid } from './table-plan.ts';
+import type { TablePlan } from './table-plan.ts';
 import { type TransactionBlock, writeSource } from './transaction-block.ts';
-import {
-  EMPTY_DELIVERY,
-  MESSAGE,
-  ROW_VALUES,
-  VALUE_BYTES,
-  VALUE_DOUBLE,
-  VALUE_FLOAT,
-  VALUE_INT,
-  VALUE_NULL,
-  VALUE_TEXT,
-  VALUE_UINT,
-} from './wire-format.ts';
+import { writeValue } from './typed-value.ts';
+import { EMPTY_DELIVERY, MESSAGE } from './wire-format.ts';
 
 export type RowOperation = 'insert' | 'update' | 'delete' | 'read';
 export type RowValues = readonly ColumnValue[];
@@ -55,8 +46,7 @@ export interface EncodedRow {
   readonly ordinal: number;
 }
 
-const TWO_32 = 4294967296;
-const OPERATION_NUMBERS = { insert: 1, update: 2, delete: 3, read: 4 } as const;
+export const OPERATION_NUMBERS = { insert: 1, update: 2, delete: 3, read: 4 } as const;
 
 export class RowEncoder {
   readonly #writer = new ByteWriter();
@@ -142,136 +132,8 @@ function checkImages(plan: TablePlan, change: RowChange): void {
 
 /** Appends a row image as the message's field `tag`. */
 function writeRow(writer: ByteWriter, plan: TablePlan, tag: number, values: RowValues): void {
-  const kinds = plan.kinds;
-  const columns = kinds.length;
-  // Room for the frames and numbers of all columns at once; texts and bytes make their own.
-  writer.ensure(8);
-  writer.buffer[writer.position] = tag;
-  writer.position += 3;
-  const mark = writer.position - writer.start;
-  for (let i = 0; i < columns; i++) {
-    const value = values[i];
-    if (typeof value === 'string') {
-      if (kinds[i] !== 5) throw valueInvalid(plan, i, value);
-      if (!writer.framedText(ROW_VALUES, VALUE_TEXT, value)) {
-        throw valueInvalid(plan, i, value, 'not well-formed Unicode');
-      }
-      continue;
-    }
-    writer.ensure(16);
-    if (value === null) {
-      const buffer = writer.buffer;
-      const at = writer.position;
-      buffer[at] = ROW_VALUES;
-      buffer[at + 1] = 2;
-      buffer[at + 2] = VALUE_NULL;
-      buffer[at + 3] = 1;
-      writer.position = at + 4;
-    } else if (value === undefined) {
-      writer.buffer[writer.position] = ROW_VALUES;
-      writer.buffer[writer.position + 1] = 0;
-      writer.position += 2;
-    } else if (typeof value === 'number') {
-      writeNumber(writer, plan, i, value);
-    } else if (typeof value === 'bigint') {
-      writeBigint(writer, plan, i, value);
-    } else if (value instanceof Uint8Array) {
-      if (kinds[i] !== 6) throw valueInvalid(plan, i, value);
-      writer.framedHead(ROW_VALUES, VALUE_BYTES, value.length);
-      writer.buffer.set(value, writer.position);
-      writer.position += value.length;
-    } else {
-      throw valueInvalid(plan, i, value);
-    }
-  }
+  const mark = openRow(writer, tag);
+  const columns = plan.kinds.length;
+  for (let i = 0; i < columns; i++) writeValue(writer, plan, i, values[i]);
   closeRow(writer, mark);
-}
-
-/** Puts the length in front of a row, for which two bytes were left: rows from 128 bytes to 16 KiB stay where they are. */
-function closeRow(writer: ByteWriter, mark: number): void {
-  const length = writer.position - writer.start - mark;
-  if (length < 0x80 || length > 0x3fff) {
-    const size = length < 0x80 ? 1 : length < 0x200000 ? 3 : length < 0x10000000 ? 4 : 5;
-    writer.ensure(4);
-    const from = writer.start + mark;
-    writer.buffer.copyWithin(from - 2 + size, from, writer.position);
-    writer.position = from - 2;
-    writer.varint64(length, 0);
-    writer.position += length;
-    return;
-  }
-  const at = writer.start + mark - 2;
-  writer.buffer[at] = (length & 0x7f) | 0x80;
-  writer.buffer[at + 1] = length >>> 7;
-}
-
-/** The caller has made room for 16 bytes. */
-function writeNumber(writer: ByteWriter, plan: TablePlan, column: number, value: number): void {
-  const buffer = writer.buffer;
-  const at = writer.position;
-  buffer[at] = ROW_VALUES;
-  switch (plan.kinds[column]) {
-    case 1:
-      buffer[at + 2] = VALUE_INT;
-      writer.position = at + 3;
-      if ((value | 0) === value) writer.varint64(((value << 1) ^ (value >> 31)) >>> 0, 0);
-      else if (Number.isSafeInteger(value)) zigzag(writer, value);
-      else throw valueInvalid(plan, column, value, 'not a safe integer');
-      buffer[at + 1] = writer.position - at - 2;
-      return;
-    case 2:
-      buffer[at + 2] = VALUE_UINT;
-      writer.position = at + 3;
-      if (!(Number.isSafeInteger(value) && value >= 0)) {
-        throw valueInvalid(plan, column, value, value < 0 ? 'negative' : 'not a safe integer');
-      }
-      writer.varint64(value >>> 0, value < TWO_32 ? 0 : (value / TWO_32) >>> 0);
-      buffer[at + 1] = writer.position - at - 2;
-      return;
-    case 3:
-      if (!Number.isFinite(Math.fround(value))) throw valueInvalid(plan, column, value, 'not a finite 32-bit number');
-      buffer[at + 1] = 5;
-      buffer[at + 2] = VALUE_FLOAT;
-      buffer.writeFloatLE(value, at + 3);
-      writer.position = at + 7;
-      return;
-    case 4:
-      if (!Number.isFinite(value)) throw valueInvalid(plan, column, value, 'not a finite number');
-      buffer[at + 1] = 9;
-      buffer[at + 2] = VALUE_DOUBLE;
-      buffer.writeDoubleLE(value, at + 3);
-      writer.position = at + 11;
-      return;
-    default:
-      throw valueInvalid(plan, column, value);
-  }
-}
-
-/** A safe integer beyond 32 bits: twice it may no longer be safe, so it is shifted in halves. */
-function zigzag(writer: ByteWriter, value: number): void {
-  const sign = value < 0 ? 1 : 0;
-  const magnitude = value < 0 ? -(value + 1) : value;
-  const low = magnitude >>> 0;
-  const high = (magnitude / TWO_32) >>> 0;
-  writer.varint64(((low << 1) | sign) >>> 0, ((high << 1) | (low >>> 31)) >>> 0);
-}
-
-function writeBigint(writer: ByteWriter, plan: TablePlan, column: number, value: bigint): void {
-  const kind = plan.kinds[column];
-  let bits: bigint;
-  if (kind === 1) {
-    if (BigInt.asIntN(64, value) !== value) throw valueInvalid(plan, column, value, 'beyond 64 bits');
-    bits = BigInt.asUintN(64, (value << 1n) ^ (value >> 63n));
-  } else if (kind === 2) {
-    if (BigInt.asUintN(64, value) !== value) throw valueInvalid(plan, column, value, 'negative or beyond 64 bits');
-    bits = value;
-  } else {
-    throw valueInvalid(plan, column, value);
-  }
-  const at = writer.position;
-  writer.buffer[at] = ROW_VALUES;
-  writer.buffer[at + 2] = kind === 1 ? VALUE_INT : VALUE_UINT;
-  writer.position = at + 3;
-  writer.varint64(Number(bits & 0xffffffffn), Number(bits >> 32n));
-  writer.buffer[at + 1] = writer.position - at - 2;
 }

@@ -20,20 +20,26 @@ export interface TransactionBlock {
   readonly bytes: Uint8Array;
 }
 
+/** Blocks lie behind each other in its slabs; `bodies` is written over each time. */
+const blocks = new ByteWriter(16 * 1024);
+const bodies = new ByteWriter(1024);
+
 export function encodeTransaction(options: TransactionOptions): TransactionBlock {
   const { id } = options;
-  const inner = new ByteWriter(512);
+  const inner = bodies;
+  inner.begin();
   text(inner, TRANSACTION.source, options.source);
   text(inner, TRANSACTION.serverUuid, options.serverUuid);
   text(inner, TRANSACTION.gtid, id.gtid);
   text(inner, TRANSACTION.file, id.file);
   number(inner, TRANSACTION.offset, id.offset);
   number(inner, TRANSACTION.commitTimeMicros, options.commitTimeMicros);
-  const body = inner.take();
-  const writer = new ByteWriter(body.length + 6);
+  const length = inner.position - inner.start;
+  const writer = blocks;
+  writer.begin();
   writer.byte(SOURCE.transaction);
-  writer.varint(body.length);
-  writer.raw(body);
+  writer.varint(length);
+  writer.copy(inner.buffer, inner.view, inner.start, inner.position);
   return { file: id.file, bytes: writer.take() };
 }
 

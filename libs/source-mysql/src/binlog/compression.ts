@@ -3,15 +3,21 @@ import { inflateRawSync, inflateSync } from 'node:zlib';
 
 /**
  * A value of a COMPRESSED column. Header (MariaDB, sql/field_comp.cc): high half the method (0 stored, 8 zlib), bit 3 "no zlib wrapper",
- * low three bits the bytes of the original length that follows. An empty value has no header.
+ * low three bits the bytes of the original length that follows, big-endian. An empty value has no header.
  */
 export function inflateColumn(value: Buffer): Buffer {
   const header = value[0];
   if (header === undefined) return value;
   if (header >> 4 === 0) return value.subarray(1);
   if (header >> 4 !== 8) throw new RangeError(`unknown compression method ${header >> 4} of a column`);
-  const data = value.subarray(1 + (header & 7));
-  return (header & 8) === 0 ? inflateSync(data) : inflateRawSync(data);
+  const lengthBytes = header & 7;
+  if (lengthBytes < 1 || lengthBytes > 4) throw new RangeError(`a length of ${lengthBytes} bytes`);
+  const length = value.readUIntBE(1, lengthBytes);
+  const data = value.subarray(1 + lengthBytes);
+  const options = { maxOutputLength: Math.max(length, 1) };
+  const whole = (header & 8) === 0 ? inflateSync(data, options) : inflateRawSync(data, options);
+  if (whole.length !== length) throw new RangeError('a compressed value has another length than it says');
+  return whole;
 }
 
 /**

@@ -1,11 +1,11 @@
 /**
- * Row images to values, exactly, in the order of the columns. One reader per table version; no object per value, no
- * lookup by name.
+ * Row images to JavaScript values, exactly, in the order of the columns: the plain reference that says what a value is. Rows of the
+ * stream are transcribed (`transcribe/`) to the same bytes; rare types are read here there too.
  */
 import type { ColumnValue } from '@mysync/core';
 import { binaryJsonText } from '../json/binary-json.ts';
-import type { TextDecode } from '../schema/charsets.ts';
-import type { ColumnShape } from '../schema/column-shape.ts';
+import type { Charsets, TextDecode } from '../schema/charsets.ts';
+import { type ColumnShape, kindOf } from '../schema/column-shape.ts';
 import { TYPE } from './column-types.ts';
 import { inflateColumn } from './compression.ts';
 import { decimalSize, readDecimal } from './decimal.ts';
@@ -22,11 +22,16 @@ export interface ColumnReader {
   readonly shape: ColumnShape;
   /** undefined for bytes. */
   readonly decode: TextDecode | undefined;
+  /** The charset has one byte per character. */
+  readonly isSingleByte: boolean;
 }
 
-export function columnReader(column: TableMapColumn, shape: ColumnShape, decode: TextDecode | undefined): ColumnReader {
+export function columnReader(column: TableMapColumn, shape: ColumnShape, charsets: Charsets): ColumnReader {
   const { type, size, precision, scale, unsigned } = column;
-  return { type, size, precision, scale, unsigned, shape, decode };
+  const isText = kindOf(shape) !== 'bytes' && shape.charset !== '';
+  const decode = isText ? charsets.decoder(shape.charset) : undefined;
+  const isSingleByte = isText && charsets.maxLength(shape.charset) === 1;
+  return { type, size, precision, scale, unsigned, shape, decode, isSingleByte };
 }
 
 const MAX_SAFE = Number.MAX_SAFE_INTEGER;
@@ -56,14 +61,16 @@ export class RowReader {
     const values: ColumnValue[] = new Array(count);
     const nulls = this.at;
     this.at += this.#nullBytes;
+    this.#check();
     for (let i = 0; i < count; i += 1) {
       const isNull = (((this.#buffer[nulls + (i >> 3)] as number) >> (i & 7)) & 1) === 1;
-      values[i] = isNull ? null : this.#value(columns[i] as ColumnReader);
+      values[i] = isNull ? null : this.value(columns[i] as ColumnReader);
     }
     return values;
   }
 
-  #value(column: ColumnReader): ColumnValue {
+  /** The value of one column, which is not NULL. */
+  value(column: ColumnReader): ColumnValue {
     const buffer = this.#buffer;
     const at = this.at;
     switch (column.type) {
@@ -188,6 +195,7 @@ export class RowReader {
     const length = this.#length(column.size > 255 ? 2 : 1);
     const base = column.shape.base;
     if (base === 'char') return this.#text(column, length);
+    if (length > column.size) throw new RangeError(`${length} bytes in a column of ${column.size}`);
     const whole = Buffer.alloc(column.size);
     this.#bytes(length).copy(whole);
     return base === 'binary' ? whole : logicalText(base, whole);

@@ -11,23 +11,26 @@ export interface RowsEvent {
   readonly operation: 'insert' | 'update' | 'delete';
   /** Every image has a value or NULL for every column. */
   readonly isWhole: boolean;
-  /** The images, one behind the other; of an update before and after in turn. */
-  readonly data: Buffer;
+  /** The images are `buffer[start, end)`, one behind the other; of an update before and after in turn. */
+  readonly buffer: Buffer;
+  readonly start: number;
+  readonly end: number;
 }
 
 /** Throws a RangeError when the event has another number of columns than its table map. */
 export function readRowsEvent(event: LogEvent, columnCount: number): RowsEvent {
-  const { type } = event;
-  const reader = new ByteReader(event.buffer, event.start, event.end);
+  const { type, buffer } = event;
+  const reader = new ByteReader(buffer, event.start, event.end);
   reader.skip(8); // table id and flags
   if (isVersion2(type)) reader.skip(reader.uint(2) - 2);
   const columns = reader.packed();
   if (columns !== columnCount) throw new RangeError(`the event has ${columns} columns, its table map ${columnCount}`);
   const operation = operationOf(type);
-  let isWhole = allSet(reader.bytes((columns + 7) >> 3), columns);
-  if (operation === 'update') isWhole = allSet(reader.bytes((columns + 7) >> 3), columns) && isWhole;
-  const data = reader.bytes(reader.left);
-  return { operation, isWhole, data: type >= EVENT.WRITE_ROWS_COMPRESSED_V1 ? inflateEvent(data) : data };
+  let isWhole = allSet(reader, columns);
+  if (operation === 'update') isWhole = allSet(reader, columns) && isWhole;
+  if (type < EVENT.WRITE_ROWS_COMPRESSED_V1) return { operation, isWhole, buffer, start: reader.at, end: event.end };
+  const inflated = inflateEvent(reader.bytes(reader.left));
+  return { operation, isWhole, buffer: inflated, start: 0, end: inflated.length };
 }
 
 function isVersion2(type: number): boolean {
@@ -51,9 +54,13 @@ function operationOf(type: number): RowsEvent['operation'] {
   }
 }
 
-function allSet(bits: Buffer, count: number): boolean {
-  for (let i = 0; i < count >> 3; i += 1) if (bits[i] !== 0xff) return false;
-  const rest = count & 7;
-  const mask = (1 << rest) - 1;
-  return rest === 0 || ((bits[count >> 3] ?? 0) & mask) === mask;
+/** Reads a bit per column. */
+function allSet(reader: ByteReader, count: number): boolean {
+  const from = reader.at;
+  reader.skip((count + 7) >> 3);
+  const { buffer } = reader;
+  const whole = from + (count >> 3);
+  for (let at = from; at < whole; at += 1) if (buffer[at] !== 0xff) return false;
+  const mask = (1 << (count & 7)) - 1;
+  return mask === 0 || ((buffer[whole] as number) & mask) === mask;
 }

@@ -1,9 +1,12 @@
 /**
- * Dates and times in their binary forms to the text that SELECT prints (TIMESTAMP in UTC).
+ * Dates and times in their binary forms to the text that SELECT prints (TIMESTAMP in UTC). What no server prints (years of five
+ * digits, a million microseconds, hours past 838) is a RangeError.
  * Formats: MySQL, sql-common/my_time.cc: my_time_packed_from_binary, my_datetime_packed_from_binary, my_timestamp_from_binary.
  */
+/** Of TIME. */
+export const MAX_HOURS = 838;
 const TWO: readonly string[] = Array.from({ length: 100 }, (_, i) => String(i).padStart(2, '0'));
-const TENS = [1_000_000, 100_000, 10_000, 1_000, 100, 10, 1] as const;
+export const TENS = [1_000_000, 100_000, 10_000, 1_000, 100, 10, 1] as const;
 
 /** Bytes that a fraction of so many digits takes. */
 export function fractionSize(digits: number): number {
@@ -15,11 +18,13 @@ function two(value: number): string {
 }
 
 function four(value: number): string {
+  if (value < 0 || value > 9999) throw new RangeError(`the year ${value}`);
   return two(Math.floor(value / 100)) + two(value % 100);
 }
 
 function fraction(micros: number, digits: number): string {
   if (digits === 0) return '';
+  if (micros >= 1_000_000) throw new RangeError(`${micros} microseconds`);
   return `.${String(Math.floor(micros / (TENS[digits] ?? 1))).padStart(digits, '0')}`;
 }
 
@@ -87,6 +92,7 @@ export function readTime(buffer: Buffer, at: number, digits: number): string {
   const size = Math.abs(packed);
   const time = Math.floor(size / 16_777_216);
   const hours = (time >> 12) & 1023;
+  if (hours > MAX_HOURS) throw new RangeError(`${hours} hours`);
   return `${sign}${two(hours)}:${two((time >> 6) & 63)}:${two(time & 63)}${fraction(size % 16_777_216, digits)}`;
 }
 

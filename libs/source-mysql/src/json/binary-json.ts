@@ -3,10 +3,10 @@
  * their digits, keys their stored order.
  * Format: MySQL, sql-common/json_binary.h; text form: sql-common/json_dom.cc, Json_wrapper::to_string.
  */
-import { readDecimal } from '../binlog/decimal.ts';
+import { decimalSize, readDecimal } from '../binlog/decimal.ts';
 import { doubleText } from './double-text.ts';
 
-const KIND = {
+export const KIND = {
   SMALL_OBJECT: 0x00,
   LARGE_OBJECT: 0x01,
   SMALL_ARRAY: 0x02,
@@ -25,24 +25,31 @@ const KIND = {
 
 /** Field types of opaque values that have a text form of their own. */
 const OPAQUE = { TIMESTAMP: 7, DATE: 10, TIME: 11, DATETIME: 12, NEWDECIMAL: 246 } as const;
-const LITERALS = ['null', 'true', 'false'] as const;
+export const LITERALS = ['null', 'true', 'false'] as const;
 /** The server refuses deeper documents. */
-const MAX_DEPTH = 100;
+export const MAX_DEPTH = 100;
 
-/** The document in `buffer[start, end)`. Throws a RangeError when it is damaged. */
+/**
+ * The document in `buffer[start, end)`. Throws a RangeError when it is damaged: also when it uses bytes of itself twice, as no server writes
+ * it, since a few such bytes could print as terabytes.
+ */
 export function binaryJsonText(buffer: Buffer, start: number, end: number): string {
   // a NOT NULL column that was added to old rows holds no bytes, and prints as null
   if (start === end) return 'null';
-  return new JsonPrinter(buffer, end).value(buffer.readUInt8(start), start + 1, 0);
+  const document = buffer.subarray(start, end);
+  return new JsonPrinter(document).value(document.readUInt8(0), 1, 0);
 }
 
 class JsonPrinter {
   readonly #buffer: Buffer;
   readonly #end: number;
+  /** Bytes that nothing has used yet. */
+  #left: number;
 
-  constructor(buffer: Buffer, end: number) {
-    this.#buffer = buffer;
-    this.#end = end;
+  constructor(document: Buffer) {
+    this.#buffer = document;
+    this.#end = document.length;
+    this.#left = document.length;
   }
 
   value(kind: number, at: number, depth: number): string {
@@ -99,6 +106,7 @@ class JsonPrinter {
     for (let i = 0; i < count; i += 1) {
       const entry = values + i * (1 + width);
       const kind = buffer.readUInt8(entry);
+      this.#use(1 + width);
       const text = isInline(kind, width)
         ? this.value(kind, entry + 1, depth + 1)
         : this.value(kind, start + buffer.readUIntLE(entry + 1, width), depth + 1);
@@ -107,10 +115,16 @@ class JsonPrinter {
         const from = start + buffer.readUIntLE(key, width);
         const to = from + buffer.readUInt16LE(key + width);
         if (to > this.#end) throw new RangeError(`a JSON key ends at ${to}, outside its document`);
+        this.#use(width + 2 + to - from);
         parts.push(`${quote(buffer.toString('utf8', from, to))}: ${text}`);
       } else parts.push(text);
     }
     return isObject ? `{${parts.join(', ')}}` : `[${parts.join(', ')}]`;
+  }
+
+  #use(bytes: number): void {
+    this.#left -= bytes;
+    if (this.#left < 0) throw new RangeError('a JSON document uses bytes of itself twice');
   }
 
   #literal(code: number): string {
@@ -127,6 +141,7 @@ class JsonPrinter {
       length += (byte & 0x7f) * 2 ** (7 * i);
       if (byte < 0x80) {
         const from = at + i + 1;
+        this.#use(length);
         if (from + length > this.#end)
           throw new RangeError(`a JSON value of ${length} bytes lies outside its document`);
         return [from, from + length];
@@ -137,7 +152,7 @@ class JsonPrinter {
 }
 
 /** Numbers of 32 bits fit into an entry of a large container only. */
-function isInline(kind: number, width: 2 | 4): boolean {
+export function isInline(kind: number, width: 2 | 4): boolean {
   if (kind === KIND.LITERAL || kind === KIND.INT16 || kind === KIND.UINT16) return true;
   return width === 4 && (kind === KIND.INT32 || kind === KIND.UINT32);
 }
@@ -152,7 +167,8 @@ const ESCAPES: Readonly<Record<string, string>> = {
   '\t': '\\t',
 };
 
-function quote(text: string): string {
+/** A string as JSON text. */
+export function quote(text: string): string {
   let plain = true;
   for (let i = 0; i < text.length && plain; i += 1) {
     const code = text.charCodeAt(i);
@@ -167,10 +183,11 @@ function quote(text: string): string {
   return `${quoted}"`;
 }
 
-function opaqueText(type: number, buffer: Buffer, from: number, to: number): string {
+/** The text of an opaque value in `buffer[from, to)`; ASCII. */
+export function opaqueText(type: number, buffer: Buffer, from: number, to: number): string {
   switch (type) {
     case OPAQUE.NEWDECIMAL:
-      return readDecimal(buffer, from + 2, buffer.readUInt8(from), buffer.readUInt8(from + 1));
+      return opaqueDecimal(buffer, from, to);
     case OPAQUE.DATE:
       return `"${packedDate(buffer.readBigInt64LE(from))}"`;
     case OPAQUE.DATETIME:
@@ -186,6 +203,13 @@ function opaqueText(type: number, buffer: Buffer, from: number, to: number): str
       // the server breaks the text after each 76 characters
       return `"base64:type${type}:${(buffer.toString('base64', from, to).match(/.{1,76}/g) ?? []).join('\\n')}"`;
   }
+}
+
+function opaqueDecimal(buffer: Buffer, from: number, to: number): string {
+  const precision = buffer.readUInt8(from);
+  const scale = buffer.readUInt8(from + 1);
+  if (from + 2 + decimalSize(precision, scale) > to) throw new RangeError('a DECIMAL of JSON is cut off');
+  return readDecimal(buffer, from + 2, precision, scale);
 }
 
 function pad(value: bigint, digits: number): string {

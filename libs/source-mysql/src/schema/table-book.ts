@@ -6,13 +6,14 @@
  */
 import { formatTableRef, type TableRef } from '@mysync/core';
 import { compileTable, type TablePlan } from '@mysync/wire';
-import { columnReader, RowReader } from '../binlog/row-reader.ts';
+import { columnReader } from '../binlog/row-reader.ts';
 import { readTableMap, type TableMap } from '../binlog/table-map.ts';
 import { sourceErrors } from '../errors.ts';
 import type { ResolvedOptions } from '../options.ts';
 import type { LazySession } from '../server/lazy-session.ts';
+import type { ColumnWalk } from '../transcribe/column-walk.ts';
+import { compileColumns } from '../transcribe/compile-columns.ts';
 import type { Charsets } from './charsets.ts';
-import { kindOf } from './column-shape.ts';
 import { shapeOf } from './from-table-map.ts';
 import { buildSchema, chooseKey } from './key-choice.ts';
 import { type CascadingKey, readCascades, readTableFacts, type TableFacts } from './table-facts.ts';
@@ -21,7 +22,7 @@ export interface KnownTable {
   readonly ref: TableRef;
   readonly columnCount: number;
   readonly plan: TablePlan;
-  readonly reader: RowReader;
+  readonly columns: readonly ColumnWalk[];
 }
 
 export interface TableBookOptions extends Pick<ResolvedOptions, 'captures' | 'tableRule' | 'logger'> {
@@ -134,12 +135,8 @@ export class TableBook {
     const rule = this.#options.tableRule(ref);
     const schema = buildSchema(ref, shapes, chooseKey(shapes, primaryKey, facts?.uniqueKeys ?? []), rule);
     const plan = compileTable({ schema, ...(rule.partitionBy === undefined ? {} : { partitionBy: rule.partitionBy }) });
-    const readers = columns.map((column, i) => {
-      const shape = shapes[i] as (typeof shapes)[number];
-      const decode = kindOf(shape) === 'bytes' || shape.charset === '' ? undefined : charsets.decoder(shape.charset);
-      return columnReader(column, shape, decode);
-    });
-    return { ref, columnCount: map.columnCount, plan, reader: new RowReader(readers) };
+    const readers = columns.map((column, i) => columnReader(column, shapes[i] as (typeof shapes)[number], charsets));
+    return { ref, columnCount: map.columnCount, plan, columns: compileColumns(plan, readers) };
   }
 }
 

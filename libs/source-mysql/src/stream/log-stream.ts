@@ -148,9 +148,20 @@ class LogRun {
           break;
         }
         if (!assembler.ready) continue;
-        for (const items of assembler.drain()) {
-          for (const item of items) batch.push(item);
-          if (batch.length < BATCH_ITEMS) continue;
+        if (!assembler.drainFew(batch)) {
+          for (const items of assembler.drain()) {
+            // a long list is handed over as it is
+            if (batch.length > 0 && items.length > BATCH_ITEMS / 2) {
+              yield batch;
+              batch = [];
+            }
+            if (batch.length === 0) batch = items;
+            else for (const item of items) batch.push(item);
+            if (batch.length < BATCH_ITEMS) continue;
+            yield batch;
+            batch = [];
+          }
+        } else if (batch.length >= BATCH_ITEMS) {
           yield batch;
           batch = [];
         }

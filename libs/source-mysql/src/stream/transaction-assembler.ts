@@ -11,20 +11,20 @@
  *     begin ──► rows, savepoints ──► commit ──► ready ──(drain)──► between transactions
  *                     └─ rollback: discarded ───────────────────────────┘
  */
-import { type ChangeId, formatTableRef, isMysyncError, type SourcePosition, type TableRef } from '@mysync/core';
+import type { ChangeId, SourcePosition } from '@mysync/core';
 import type { Logger } from '@mysync/telemetry';
-import { encodeTransaction, type RowChange, RowEncoder, type TransactionBlock } from '@mysync/wire';
+import { encodeTransaction, type TransactionBlock } from '@mysync/wire';
 import { EVENT, isRowsEvent } from '../binlog/column-types.ts';
 import { EVENT_FLAG, type LogEvent } from '../binlog/log-event.ts';
-import { readRowsEvent } from '../binlog/rows-event.ts';
-import { readTableId, readTableName } from '../binlog/table-map.ts';
 import { sourceErrors } from '../errors.ts';
 import { type GtidSet, parseGtidSet } from '../gtid-set.ts';
 import type { ResolvedOptions } from '../options.ts';
 import type { SourceItem } from '../port.ts';
-import type { KnownTable, TableBook } from '../schema/table-book.ts';
+import type { TableBook } from '../schema/table-book.ts';
 import { LogCursor } from './log-position.ts';
-import { readStatement, type StatementMeaning } from './statement.ts';
+import { type EventSpot, MappedRows } from './mapped-rows.ts';
+import { readStatement } from './statement.ts';
+import { StatementEffects, type TableEffect } from './statement-effects.ts';
 import type { TransactionSpool } from './transaction-spool.ts';
 
 export interface TransactionAssemblerOptions extends Pick<ResolvedOptions, 'name' | 'onCascade' | 'logger' | 'clock'> {
@@ -49,20 +49,13 @@ interface Open {
   ordinals: number;
 }
 
-interface MappedTable {
-  readonly ref: TableRef;
-  readonly table: KnownTable | null;
-  hasRows: boolean;
-}
-
-const STATEMENT_END = 1;
-
 export class TransactionAssembler {
   readonly #options: TransactionAssemblerOptions;
   readonly #logger: Logger;
   readonly #book: TableBook;
   readonly #spool: TransactionSpool;
-  readonly #encoder = new RowEncoder();
+  readonly #rows: MappedRows;
+  readonly #effects: StatementEffects;
   readonly #cursor: LogCursor;
   readonly #gtids: GtidSet;
   /** '' in the position means unknown unless the log is read from a file's start, which tells. */
@@ -74,13 +67,14 @@ export class TransactionAssembler {
   #moved = false;
   #open: Open | undefined;
   #ready: Open | undefined;
-  readonly #mapped = new Map<number, MappedTable>();
 
   constructor(options: TransactionAssemblerOptions) {
     this.#options = options;
     this.#logger = options.logger;
     this.#book = options.book;
     this.#spool = options.spool;
+    this.#rows = new MappedRows(options);
+    this.#effects = new StatementEffects(options);
     const { from } = options;
     this.#cursor = new LogCursor(from.file, from.offset);
     this.#gtids = parseGtidSet(options.flavor, from.gtidSet);
@@ -113,8 +107,11 @@ export class TransactionAssembler {
           ? this.#cursor.offset
           : this.#cursor.pass(event.length, event.nextOffset);
     if (event.seconds > 0) this.#timeMicros = event.seconds * 1_000_000;
-    if (event.type === EVENT.TABLE_MAP) return this.#tableMap(event, at);
-    if (isRowsEvent(event.type)) return this.#rows(event, at);
+    if (event.type === EVENT.TABLE_MAP) {
+      this.#opened(at);
+      return this.#rows.map(event, this.#spot(at));
+    }
+    if (isRowsEvent(event.type)) return this.#rows.rows(event, this.#spot(at), this.#opened(at));
     const { control } = event;
     switch (control.kind) {
       case 'rotate':
@@ -151,16 +148,34 @@ export class TransactionAssembler {
     }
   }
 
+  /** Appends the complete transaction to `batch`, when it has few changes; else does nothing and says false: `drain` it. */
+  drainFew(batch: SourceItem[]): boolean {
+    const open = this.#ready;
+    if (open === undefined) return true;
+    const from = batch.length;
+    batch.push({ kind: 'begin', id: open.id, commitTimeMicros: open.commitTimeMicros });
+    if (!this.#spool.drainFew(batch)) {
+      batch.length = from;
+      return false;
+    }
+    batch.push(this.#drained(open));
+    return true;
+  }
+
   /** The complete transaction, in pieces. */
   *drain(): Generator<SourceItem[]> {
     const open = this.#ready;
     if (open === undefined) return;
     yield [{ kind: 'begin', id: open.id, commitTimeMicros: open.commitTimeMicros }];
     yield* this.#spool.drain();
+    yield [this.#drained(open)];
+  }
+
+  #drained(open: Open): SourceItem {
     this.#ready = undefined;
     this.#pass(open.id.gtid);
     this.#moved = false;
-    yield [{ kind: 'commit', position: this.#boundary, ordinals: open.ordinals }];
+    return { kind: 'commit', position: this.#boundary, ordinals: open.ordinals };
   }
 
   /** What moved since the last item without one, if anything did. */
@@ -189,7 +204,7 @@ export class TransactionAssembler {
 
   #commit(): void {
     const open = this.#open;
-    this.#mapped.clear();
+    this.#rows.clear();
     if (open === undefined || this.#spool.count === 0) {
       this.#finishEmpty();
       return;
@@ -204,7 +219,7 @@ export class TransactionAssembler {
     const gtid = this.#open?.id.gtid ?? '';
     this.#open = undefined;
     this.#spool.clear();
-    this.#mapped.clear();
+    this.#rows.clear();
     this.#pass(gtid);
   }
 
@@ -215,7 +230,7 @@ export class TransactionAssembler {
     }
     this.#open = undefined;
     this.#spool.clear();
-    this.#mapped.clear();
+    this.#rows.clear();
   }
 
   #pass(gtid: string): void {
@@ -232,106 +247,6 @@ export class TransactionAssembler {
     if (!this.#gtidsKnown) this.#gtids.addAll(text);
     this.#gtidsKnown = true;
     if (this.#open === undefined) this.#pass('');
-  }
-
-  // --- rows -----------------------------------------------------------------------------------------------------
-
-  #tableMap(event: LogEvent, at: number): Promise<void> | undefined {
-    const { buffer, start, end } = event;
-    this.#opened(at);
-    const ref = readTableName(buffer, start, end);
-    const table = this.#book.lookUp(ref, buffer, start, end);
-    if (table === undefined) return this.#learn(ref, event, at);
-    this.#mapped.set(readTableId(buffer, start), { ref, table, hasRows: false });
-    return undefined;
-  }
-
-  async #learn(ref: TableRef, event: LogEvent, at: number): Promise<void> {
-    const { buffer, start, end } = event;
-    const table = await this.#book.learn(buffer, start, end, this.#place(at));
-    this.#mapped.set(readTableId(buffer, start), { ref, table, hasRows: false });
-  }
-
-  #rows(event: LogEvent, at: number): Promise<void> | undefined {
-    const { buffer, start } = event;
-    const mapped = this.#mapped.get(readTableId(buffer, start));
-    const ends = (buffer.readUInt16LE(start + 6) & STATEMENT_END) !== 0;
-    if (mapped === undefined) {
-      // MySQL ends a statement that changed nothing with an empty event of no table
-      if (ends && this.#isNoTable(buffer, start)) return this.#endStatement(at);
-      throw this.#unreadable(at, 'rows of a table that was not mapped before');
-    }
-    mapped.hasRows = true;
-    if (mapped.table !== null) this.#decode(mapped.table, event, at);
-    return ends ? this.#endStatement(at) : undefined;
-  }
-
-  #isNoTable(buffer: Buffer, start: number): boolean {
-    return readTableId(buffer, start) === 0xff_ffff;
-  }
-
-  #decode(table: KnownTable, event: LogEvent, at: number): void {
-    const open = this.#opened(at);
-    const place = this.#place(at);
-    const { plan, reader, ref } = table;
-    const tail = this.#spool.tail;
-    const from = tail.length;
-    try {
-      const rows = readRowsEvent(event, table.columnCount);
-      if (!rows.isWhole) {
-        throw sourceErrors.SOURCE_ROW_IMAGE_PARTIAL({
-          message: `a row event of ${formatTableRef(ref)} does not hold all columns`,
-          where: { table: formatTableRef(ref), position: place },
-        });
-      }
-      const { operation, data } = rows;
-      reader.open(data, 0);
-      while (reader.at < data.length) {
-        const before = operation === 'insert' ? null : reader.read();
-        const after = operation === 'delete' ? null : reader.read();
-        const change: RowChange = {
-          operation,
-          eventFile: this.#placeFile === open.id.file ? '' : this.#placeFile,
-          eventOffset: at,
-          ordinal: open.ordinals + 1,
-          before,
-          after,
-        };
-        open.ordinals += this.#encoder.rowChange(plan, open.block, change, tail as never);
-      }
-      if (reader.at !== data.length) throw new RangeError(`the rows end at ${reader.at}, the event at ${data.length}`);
-    } catch (error) {
-      if (isMysyncError(error) && error.code.startsWith('SOURCE_')) throw error;
-      throw sourceErrors.SOURCE_ROW_UNREADABLE({
-        message: `a row event of ${formatTableRef(ref)} cannot be read`,
-        where: { table: formatTableRef(ref), position: place },
-        cause: error,
-      });
-    }
-    this.#spool.grown(from);
-  }
-
-  /**
-   * A captured table that a statement mapped without changing a row may be the child of a foreign key whose rows the server changed
-   * without a trace.
-   */
-  #endStatement(at: number): Promise<void> | undefined {
-    const mapped = [...this.#mapped.values()];
-    this.#mapped.clear();
-    const silent = mapped.filter((entry) => entry.table !== null && !entry.hasRows);
-    return silent.length === 0 ? undefined : this.#suspectCascades(silent, mapped, at);
-  }
-
-  async #suspectCascades(silent: readonly MappedTable[], mapped: readonly MappedTable[], at: number): Promise<void> {
-    const names = new Set(mapped.map((entry) => formatTableRef(entry.ref)));
-    for (const { ref } of silent) {
-      const key = (await this.#book.cascades(ref)).find((cascade) => names.has(formatTableRef(cascade.parent)));
-      if (key === undefined) continue;
-      const where = { table: formatTableRef(ref), parent: formatTableRef(key.parent), position: this.#place(at) };
-      const message = `a change of ${where.parent} may have changed rows of ${where.table} by a foreign key`;
-      if (this.#options.onCascade === 'stop') throw sourceErrors.SOURCE_CASCADE_SUSPECTED({ message, where });
-      this.#logger.warn({ code: 'SOURCE_CASCADE_SUSPECTED', ...where }, message);
-    }
   }
 
   // --- statements -----------------------------------------------------------------------------------------------
@@ -371,7 +286,7 @@ export class TransactionAssembler {
       }
       default: {
         const open = this.#opened(at);
-        this.#apply(meaning, statement, at);
+        for (const effect of this.#effects.of(meaning, statement, this.#place(at))) this.#change(effect, statement);
         // MySQL logs CREATE TABLE … SELECT as one group that goes on with rows
         if (open.inBlock || (!open.standalone && /\bSTART TRANSACTION\s*$/i.test(statement))) {
           open.inBlock = true;
@@ -382,80 +297,13 @@ export class TransactionAssembler {
     }
   }
 
-  #apply(meaning: StatementMeaning, statement: string, at: number): void {
-    switch (meaning.kind) {
-      case 'empties':
-        for (const ref of this.#captured(meaning.tables)) this.#change('truncate', ref, statement);
-        return;
-      case 'ddl':
-        for (const ref of this.#captured(meaning.tables)) this.#change('ddl', ref, statement);
-        return;
-      case 'drops-database':
-        for (const ref of this.#book.tablesOf(this.#fold(meaning.database))) this.#change('truncate', ref, statement);
-        return;
-      case 'renames':
-        this.#rename(meaning.pairs, statement, at);
-        return;
-      case 'moves-rows': {
-        const [ref] = this.#captured(meaning.tables);
-        if (ref === undefined) return;
-        throw sourceErrors.SOURCE_PARTITION_DDL({
-          message: `rows of ${formatTableRef(ref)} moved with a partition or tablespace`,
-          where: { table: formatTableRef(ref), position: this.#place(at), statement: short(statement) },
-        });
-      }
-      case 'may-change-rows': {
-        const named = this.#captured(meaning.tables);
-        const ref = named.find((table) => this.#book.knows(table)) ?? named[0];
-        const hides = meaning.known && /^\W*(select|do|call)\b/i.test(statement);
-        if (ref === undefined && !hides) return;
-        const table = ref === undefined ? 'unknown' : formatTableRef(ref);
-        throw sourceErrors.SOURCE_STATEMENT_LOGGED({
-          message: `a statement that may change rows of ${ref === undefined ? 'captured tables' : table} is logged as text`,
-          where: { table, position: this.#place(at), statement: short(statement) },
-        });
-      }
-      default:
-    }
-  }
-
-  /** A name that another table takes over in the same statement is a swap (gh-ost, pt-osc): its rows are those of the copy. */
-  #rename(pairs: readonly { readonly from: TableRef; readonly to: TableRef }[], statement: string, at: number): void {
-    const targets = new Set(pairs.map((pair) => formatTableRef(this.#foldRef(pair.to))));
-    for (const { from, to } of pairs) {
-      for (const ref of this.#captured([from])) {
-        if (!targets.has(formatTableRef(ref))) this.#change('truncate', ref, statement);
-        this.#change('ddl', ref, statement);
-      }
-      for (const ref of this.#captured([to])) {
-        this.#change('ddl', ref, statement);
-        this.#logger.warn(
-          { table: formatTableRef(ref), from: formatTableRef(from), position: this.#place(at) },
-          'a table took the name of a captured table: rows that it had before are not in the stream, unless it was captured too',
-        );
-      }
-    }
-  }
-
-  #change(kind: 'truncate' | 'ddl', table: TableRef, statement: string): void {
+  #change(effect: TableEffect, statement: string): void {
     const open = this.#open as Open;
     open.ordinals += 1;
     const from = this.#spool.tail.length;
-    this.#spool.tail.push({ kind, table, statement, ordinal: open.ordinals });
+    this.#spool.tail.push({ ...effect, statement, ordinal: open.ordinals });
     this.#spool.grown(from);
-    this.#book.forget(table);
-  }
-
-  #captured(tables: readonly TableRef[]): TableRef[] {
-    return tables.map((ref) => this.#foldRef(ref)).filter((ref) => ref.table !== '' && this.#book.captures(ref));
-  }
-
-  #foldRef(ref: TableRef): TableRef {
-    return { database: this.#fold(ref.database), table: this.#fold(ref.table) };
-  }
-
-  #fold(name: string): string {
-    return this.#options.foldsNames ? name.toLowerCase() : name;
+    this.#book.forget(effect.table);
   }
 
   // --- everything else ------------------------------------------------------------------------------------------
@@ -485,8 +333,7 @@ export class TransactionAssembler {
       case EVENT.TRANSACTION_PAYLOAD: // what is in it comes by itself
         return;
       case EVENT.PARTIAL_UPDATE_ROWS: {
-        const mapped = this.#mapped.get(readTableId(event.buffer, event.start));
-        if (mapped !== undefined && mapped.table === null) return;
+        if (this.#rows.isForNobody(event)) return;
         // those of captured tables come as whole ones
         throw this.#unreadable(at, 'a partial JSON update');
       }
@@ -504,6 +351,10 @@ export class TransactionAssembler {
     }
   }
 
+  #spot(offset: number): EventSpot {
+    return { file: this.#placeFile, offset, place: this.#place(offset) };
+  }
+
   #place(offset: number): string {
     return `${this.#placeFile === '' ? this.#cursor.file : this.#placeFile}:${offset}`;
   }
@@ -514,8 +365,4 @@ export class TransactionAssembler {
       where: { position: this.#place(at) },
     });
   }
-}
-
-function short(statement: string): string {
-  return statement.length > 300 ? `${statement.slice(0, 300)}…` : statement;
 }

@@ -22,6 +22,8 @@ const DELETES = 0x8000_0000;
 const READ_BYTES = 1 << 20;
 /** Items of one batch that is handed over. */
 const BATCH_ITEMS = 2048;
+/** Up to here a copy costs less than handing over a list of its own. */
+const FEW_ITEMS = 256;
 
 export interface TransactionSpoolOptions {
   readonly memoryBytes: number;
@@ -96,6 +98,15 @@ export class TransactionSpool {
     this.#lastIsInFile = last === undefined;
   }
 
+  /** Appends all items to `batch` and is empty afterwards, when there are few of them and all in memory; else does nothing and says false. */
+  drainFew(batch: SourceItem[]): boolean {
+    const items = this.#items;
+    if (this.#fileItems > 0 || items.length > FEW_ITEMS) return false;
+    for (let i = 0; i < items.length; i += 1) batch.push(items[i] as SourceItem);
+    this.clear();
+    return true;
+  }
+
   /** All items in order; afterwards the spool is empty. */
   *drain(): Generator<SourceItem[]> {
     if (this.#fileItems > 0) yield* this.#readFile();
@@ -106,7 +117,7 @@ export class TransactionSpool {
   }
 
   clear(): void {
-    this.#items = [];
+    if (this.#items.length > 0) this.#items = [];
     this.#bytes = 0;
     if (this.#marks.size > 0) this.#marks = new Map();
     if (this.#file !== undefined && this.#fileBytes > 0) ftruncateSync(this.#file, 0);

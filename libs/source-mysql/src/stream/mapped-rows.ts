@@ -1,0 +1,165 @@
+/**
+ * Tables that the statement under way has mapped, and its rows: into the spool, as records.
+ *
+ * 1. Rows are read with the table that their own table map names; rows without one are an error.
+ * 2. What is mapped is forgotten with the statement's end: a table id means nothing beyond it.
+ */
+import { formatTableRef, isMysyncError, type TableRef } from '@mysync/core';
+import type { EncodedRow, TransactionBlock } from '@mysync/wire';
+import type { LogEvent } from '../binlog/log-event.ts';
+import { readRowsEvent } from '../binlog/rows-event.ts';
+import { readTableId, readTableName } from '../binlog/table-map.ts';
+import { sourceErrors } from '../errors.ts';
+import type { ResolvedOptions } from '../options.ts';
+import type { KnownTable, TableBook } from '../schema/table-book.ts';
+import { RowsTranscriber } from '../transcribe/rows-transcriber.ts';
+import type { TransactionSpool } from './transaction-spool.ts';
+
+export interface MappedRowsOptions extends Pick<ResolvedOptions, 'onCascade' | 'logger'> {
+  readonly book: TableBook;
+  readonly spool: TransactionSpool;
+}
+
+/** Where an event stands, in numbers and for errors. */
+export interface EventSpot {
+  /** '' for the file of the transaction. */
+  readonly file: string;
+  readonly offset: number;
+  /** File and offset. */
+  readonly place: string;
+}
+
+/** What rows need of the open transaction; they count its ordinals on. */
+export interface RowsOwner {
+  readonly block: TransactionBlock;
+  ordinals: number;
+}
+
+interface MappedTable {
+  readonly ref: TableRef;
+  readonly table: KnownTable | null;
+  hasRows: boolean;
+}
+
+const STATEMENT_END = 1;
+/** MySQL ends a statement that changed nothing with an empty event of this table. */
+const NO_TABLE = 0xff_ffff;
+
+export class MappedRows {
+  readonly #options: MappedRowsOptions;
+  readonly #mapped = new Map<number, MappedTable>();
+  readonly #transcriber = new RowsTranscriber();
+
+  constructor(options: MappedRowsOptions) {
+    this.#options = options;
+  }
+
+  clear(): void {
+    this.#mapped.clear();
+  }
+
+  /** A promise only where something must be asked from the server. */
+  map(event: LogEvent, spot: EventSpot): Promise<void> | undefined {
+    const { buffer, start, end } = event;
+    let ref: TableRef;
+    try {
+      ref = readTableName(buffer, start, end);
+    } catch (error) {
+      throw unreadableMap(error, spot);
+    }
+    const table = this.#options.book.lookUp(ref, buffer, start, end);
+    if (table === undefined) return this.#learn(ref, event, spot);
+    this.#mapped.set(readTableId(buffer, start), { ref, table, hasRows: false });
+    return undefined;
+  }
+
+  /** Whether the event is of a table that was mapped and is not captured. */
+  isForNobody(event: LogEvent): boolean {
+    return this.#mapped.get(readTableId(event.buffer, event.start))?.table === null;
+  }
+
+  /** A promise only where something must be asked from the server. */
+  rows(event: LogEvent, spot: EventSpot, owner: RowsOwner): Promise<void> | undefined {
+    const { buffer, start } = event;
+    const id = readTableId(buffer, start);
+    const mapped = this.#mapped.get(id);
+    const ends = (buffer.readUInt16LE(start + 6) & STATEMENT_END) !== 0;
+    if (mapped === undefined) {
+      if (ends && id === NO_TABLE) return this.#endStatement(spot);
+      throw sourceErrors.SOURCE_EVENT_UNREADABLE({
+        message: 'the log holds rows of a table that was not mapped before',
+        where: { position: spot.place },
+      });
+    }
+    mapped.hasRows = true;
+    if (mapped.table !== null) this.#transcribe(mapped.table, event, spot, owner);
+    return ends ? this.#endStatement(spot) : undefined;
+  }
+
+  async #learn(ref: TableRef, event: LogEvent, spot: EventSpot): Promise<void> {
+    const { buffer, start, end } = event;
+    const table = await this.#options.book.learn(buffer, start, end, spot.place).catch((error: unknown) => {
+      throw error instanceof RangeError ? unreadableMap(error, spot) : error;
+    });
+    this.#mapped.set(readTableId(buffer, start), { ref, table, hasRows: false });
+  }
+
+  #transcribe(table: KnownTable, event: LogEvent, spot: EventSpot, owner: RowsOwner): void {
+    const { spool } = this.#options;
+    const { tail } = spool;
+    const from = tail.length;
+    const name = formatTableRef(table.ref);
+    try {
+      const rows = readRowsEvent(event, table.columnCount);
+      if (!rows.isWhole) {
+        throw sourceErrors.SOURCE_ROW_IMAGE_PARTIAL({
+          message: `a row event of ${name} does not hold all columns`,
+          where: { table: name, position: spot.place },
+        });
+      }
+      const place = { block: owner.block, file: spot.file, offset: spot.offset, ordinal: owner.ordinals + 1 };
+      owner.ordinals += this.#transcriber.transcribe(table, rows, place, tail as EncodedRow[]);
+    } catch (error) {
+      if (isMysyncError(error) && error.code.startsWith('SOURCE_')) throw error;
+      throw sourceErrors.SOURCE_ROW_UNREADABLE({
+        message: `a row event of ${name} cannot be read`,
+        where: { table: name, position: spot.place },
+        cause: error,
+      });
+    }
+    spool.grown(from);
+  }
+
+  /**
+   * A captured table that a statement mapped without changing a row may be the child of a foreign key whose rows the server changed
+   * without a trace.
+   */
+  #endStatement(spot: EventSpot): Promise<void> | undefined {
+    let isSilent = false;
+    for (const entry of this.#mapped.values()) isSilent ||= entry.table !== null && !entry.hasRows;
+    const mapped = isSilent ? [...this.#mapped.values()] : [];
+    this.#mapped.clear();
+    return isSilent ? this.#suspectCascades(mapped, spot) : undefined;
+  }
+
+  async #suspectCascades(mapped: readonly MappedTable[], spot: EventSpot): Promise<void> {
+    const { book, onCascade, logger } = this.#options;
+    const names = new Set(mapped.map((entry) => formatTableRef(entry.ref)));
+    for (const { ref } of mapped.filter((entry) => entry.table !== null && !entry.hasRows)) {
+      const key = (await book.cascades(ref)).find((cascade) => names.has(formatTableRef(cascade.parent)));
+      if (key === undefined) continue;
+      const where = { table: formatTableRef(ref), parent: formatTableRef(key.parent), position: spot.place };
+      const message = `a change of ${where.parent} may have changed rows of ${where.table} by a foreign key`;
+      if (onCascade === 'stop') throw sourceErrors.SOURCE_CASCADE_SUSPECTED({ message, where });
+      logger.warn({ code: 'SOURCE_CASCADE_SUSPECTED', ...where }, message);
+    }
+  }
+}
+
+function unreadableMap(cause: unknown, spot: EventSpot): Error {
+  return sourceErrors.SOURCE_EVENT_UNREADABLE({
+    message: 'a table map of the log cannot be read',
+    where: { position: spot.place },
+    cause,
+  });
+}
