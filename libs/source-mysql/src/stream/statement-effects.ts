@@ -74,7 +74,7 @@ export class StatementEffects {
         effects.push({ kind: 'ddl', table });
         this.#options.logger.warn(
           { table: formatTableRef(table), from: formatTableRef(from), position: place },
-          'a table took the name of a captured table: rows that it had before are not in the stream, unless it was captured too',
+          'a table took the name of a captured table: the rows it had before are in the log under its former name, or not at all',
         );
       }
     }
