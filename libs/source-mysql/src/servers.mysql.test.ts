@@ -265,6 +265,19 @@ for (const flavor of FLAVORS) {
       await successor.stop();
     });
 
+    it('gives its server id back at once when it is stopped (F1)', async () => {
+      const idle = { serverId: 777_002, heartbeatMs: 30_000 };
+      const first = follow(await source.currentPosition(), idle);
+      await db.run("INSERT INTO keep VALUES (4001, 'x')");
+      await until('the first row', () => first.seen.length === 1);
+      const from = await source.currentPosition();
+      await db.run("INSERT INTO keep VALUES (4002, 'x')");
+      await until('the second row', () => first.seen.length === 2);
+      // nothing is logged from here on that would tell the server
+      await first.stop();
+      assert.deepEqual(ids(await readItems(db.source({ name: 'another', ...idle }), from)), [4002]);
+    });
+
     it('finds what a start would stumble over, with the statement that mends it', async () => {
       const found = async (code: string): Promise<Finding> => {
         const finding = (await source.check()).find((entry) => entry.code === code && entry.level !== 'ok');

@@ -105,6 +105,11 @@ export class BinlogConnection implements LogConnection {
     return this.#ended;
   }
 
+  /** The thread of the server that sends to us, while it surely does; undefined after a failure. */
+  get threadId(): number | undefined {
+    return this.#failure === undefined ? this.#session.threadId : undefined;
+  }
+
   take(): readonly LogEvent[] {
     const events = this.#events;
     this.#events = [];

@@ -22,6 +22,8 @@ export interface LoginOptions {
 export interface ReplicaSession {
   /** Nobody listens to its data. */
   readonly stream: Duplex;
+  /** How the server names this connection. */
+  readonly threadId: number;
   /** Ends the connection at once. */
   destroy(): void;
 }
@@ -30,6 +32,7 @@ export interface ReplicaSession {
 interface ClientConnection {
   /** The TLS stream where there is TLS. */
   readonly stream: Duplex;
+  readonly threadId: number;
 }
 
 export async function login(options: LoginOptions): Promise<ReplicaSession> {
@@ -45,10 +48,10 @@ export async function login(options: LoginOptions): Promise<ReplicaSession> {
     client.stream.destroy();
     throw error;
   }
-  const { stream } = client;
+  const { stream, threadId } = client;
   stream.removeAllListeners('data');
   // the library would only end its side and wait for the server's
-  return { stream, destroy: () => stream.destroy() };
+  return { stream, threadId, destroy: () => stream.destroy() };
 }
 
 /** Variables of the session by which a replica tells the server what it wants; unknown ones do no harm. */

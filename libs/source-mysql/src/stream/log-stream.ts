@@ -10,7 +10,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { type BinlogPosition, causeText, formatBinlogPosition, isMysyncError, type SourcePosition } from '@mysync/core';
 import { Backoff } from '@mysync/flow';
-import type { LogConnection, LogEvent } from '../binlog/log-event.ts';
+import type { LogEvent } from '../binlog/log-event.ts';
 import { BinlogConnection } from '../connection/binlog-connection.ts';
 import { sourceErrors } from '../errors.ts';
 import type { ResolvedOptions } from '../options.ts';
@@ -30,6 +30,8 @@ import { TransactionSpool } from './transaction-spool.ts';
 
 const BATCH_ITEMS = 1024;
 const FIRST_OFFSET = 4;
+/** How long an orderly end waits for the server. */
+const RELEASE_MS = 2000;
 
 export interface LogStreamOptions {
   readonly source: ResolvedOptions;
@@ -99,7 +101,7 @@ class LogRun {
   readonly #identity: ReplicaIdentity;
   readonly #spool: TransactionSpool;
   readonly #lookups: LazySession;
-  #connection: LogConnection | undefined;
+  #connection: BinlogConnection | undefined;
   #assembler: TransactionAssembler | undefined;
   #unfolder: EventUnfolder | undefined;
   #xa: XaHolder | undefined;
@@ -128,7 +130,7 @@ class LogRun {
   async *items(): AsyncGenerator<readonly SourceItem[]> {
     const { signal } = this.#options;
     const assembler = await this.#open();
-    const connection = this.#connection as LogConnection;
+    const connection = this.#connection as BinlogConnection;
     const unfolder = this.#unfolder as EventUnfolder;
     for (;;) {
       const events = connection.take();
@@ -186,11 +188,28 @@ class LogRun {
   }
 
   async close(): Promise<void> {
+    await this.#release();
     await this.#connection?.close();
     this.#xa?.close();
     this.#search?.close();
     this.#lookups.close();
     this.#spool.close();
+  }
+
+  /**
+   * An idle server sees that we are gone at its next heartbeat only, and our id stays taken until then: it is told. When it does not
+   * answer soon, that is as well.
+   */
+  async #release(): Promise<void> {
+    const threadId = this.#connection?.threadId;
+    if (threadId === undefined) return;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, RELEASE_MS);
+    });
+    const told = this.#lookups.use((session) => session.query(`KILL ${threadId}`)).catch(() => undefined);
+    await Promise.race([told, late]);
+    clearTimeout(timer);
   }
 
   async #open(): Promise<TransactionAssembler> {
