@@ -72,12 +72,16 @@ export class KafkaTransport implements Transport {
 
   async openPublisher(options: PublisherOptions): Promise<Publisher> {
     this.#check();
-    const publisher = await KafkaPublisher.open({
+    const cluster = new Cluster(this.#options);
+    const opening = KafkaPublisher.open({
       ...options,
-      cluster: new Cluster(this.#options),
+      cluster,
       maxMessageBytes: () => this.#maxMessageBytes(options.topic),
       onClose: (closed) => this.#publishers.delete(closed),
     });
+    // a publisher that could not be opened leaves no connection behind
+    opening.catch(() => cluster.close());
+    const publisher = await opening;
     if (this.#stop.signal.aborted) await publisher.close(0);
     this.#check();
     this.#publishers.add(publisher);
