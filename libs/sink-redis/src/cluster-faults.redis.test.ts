@@ -43,7 +43,12 @@ class Nodes implements AsyncDisposable {
     return this.clients.filter((_, at) => roles[at] === 'master');
   }
 
+  /** The nodes tell one another of moved slots by gossip: for a moment after a move, each may think it is another's. */
   async owner(slot: number): Promise<Redis> {
+    return await until(`an owner of slot ${slot}`, () => this.#ownerNow(slot));
+  }
+
+  async #ownerNow(slot: number): Promise<Redis | undefined> {
     const masters = await this.masters();
     for (const client of masters) {
       const own =
@@ -55,7 +60,7 @@ class Nodes implements AsyncDisposable {
         if (Number(first) <= slot && slot <= Number(last)) return client;
       }
     }
-    throw new Error(`nobody owns slot ${slot}`);
+    return undefined;
   }
 
   /** Begins to move a slot; `finish` moves its keys one by one and ends it. As redis-cli does. */
