@@ -1,6 +1,6 @@
 import type { SnapshotState } from '@mysync/checkpoint';
 import { type ChangeId, causeText, formatTableRef, isMysyncError, type SourcePosition } from '@mysync/core';
-import { CheckpointTracker, retryForever } from '@mysync/flow';
+import { CheckpointTracker, isRetriableError, retryForever } from '@mysync/flow';
 import type { SourceItem, SourceTableChange } from '@mysync/source-mysql';
 import { type HealthReport, LagTracker, type Logger } from '@mysync/telemetry';
 import { encodeControl, encodeTransaction, readOperation } from '@mysync/wire';
@@ -138,7 +138,6 @@ export class Reader {
     return await retryForever(() => start(this.#options, signal), {
       signal,
       clock: this.#options.clock,
-      isRetriable: (error) => isMysyncError(error) && error.retriable,
       onRetry: ({ error, attempt, delayMs }) => {
         this.#detail = causeText(error);
         if (attempt !== 1 && attempt % 10 !== 0) return;
@@ -246,7 +245,7 @@ export class Reader {
     const snapshot = await source.snapshot({
       signal: stop,
       onProgress: (progress) => {
-        const table = `${progress.table.database}.${progress.table.table}`;
+        const table = formatTableRef(progress.table);
         metrics.reader.snapshotRows.set({ source: sourceName, table }, progress.rows);
         onSnapshotProgress(progress);
       },
@@ -360,15 +359,9 @@ export class Reader {
   }
 
   async #putWhenRoom(session: Session, partition: number, entry: WindowEntry): Promise<void> {
-    let waiting: Promise<void> | null;
-    do {
-      await session.pump.room();
-      waiting = this.#tryAgain(session, partition, entry);
-    } while (waiting !== null);
-  }
-
-  #tryAgain(session: Session, partition: number, entry: WindowEntry): Promise<void> | null {
-    return session.pump.hasRoom(partition) ? this.#put(session, partition, entry) : Promise.resolve();
+    do await session.pump.room();
+    while (!session.pump.hasRoom(partition));
+    await this.#put(session, partition, entry);
   }
 
   async #putAll(session: Session, entries: readonly (WindowEntry | null)[]): Promise<void> {
@@ -409,7 +402,7 @@ export class Reader {
       try {
         await this.#saveCheckpoint(session);
       } catch (error) {
-        if (!isMysyncError(error) || !error.retriable) throw error;
+        if (!isRetriableError(error)) throw error;
       }
     }
   }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type ChangeId, type Clock, causeText, isMysyncError } from '@mysync/core';
+import { type ChangeId, type Clock, causeText, formatTableRef, isMysyncError } from '@mysync/core';
 import {
   Backoff,
   type GuardCounts,
@@ -326,7 +326,6 @@ export class PartitionLoop {
     const result = await retryForever(call, {
       signal,
       clock,
-      isRetriable: (error) => isMysyncError(error) && error.retriable,
       onRetry: ({ error, attempt, delayMs }) => {
         const code = isMysyncError(error) ? error.code : 'INTERNAL';
         metrics.writer.retries.inc({ ...this.#labels, code });
@@ -392,10 +391,7 @@ export class PartitionLoop {
     const where: Record<string, string | number> = { ...this.#where() };
     if (change !== undefined) {
       where['offset'] = change.offset;
-      where['table'] =
-        change.kind === 'clear'
-          ? `${change.table.database}.${change.table.table}`
-          : `${change.schema.database}.${change.schema.table}`;
+      where['table'] = formatTableRef(change.kind === 'clear' ? change.table : change.schema);
       if (change.kind !== 'clear') where['key'] = change.key.values.map(String).join(',');
     }
     const message = `the sink refused ${count === 1 ? 'a change' : `${count} changes`} for good`;

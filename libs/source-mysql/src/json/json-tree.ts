@@ -3,22 +3,7 @@
  * from their container's start, so a whole container can be copied as bytes.
  * Format: MySQL, sql-common/json_binary.h.
  */
-const TYPE = {
-  SMALL_OBJECT: 0x00,
-  LARGE_OBJECT: 0x01,
-  SMALL_ARRAY: 0x02,
-  LARGE_ARRAY: 0x03,
-  LITERAL: 0x04,
-  INT16: 0x05,
-  UINT16: 0x06,
-  INT32: 0x07,
-  UINT32: 0x08,
-  INT64: 0x09,
-  UINT64: 0x0a,
-  DOUBLE: 0x0b,
-  STRING: 0x0c,
-  OPAQUE: 0x0f,
-} as const;
+import { KIND } from './binary-json.ts';
 
 const MOST_SMALL_BYTES = 0xffff;
 const NULL_LITERAL = Buffer.from([0]);
@@ -47,16 +32,16 @@ export type JsonNode = Raw | JsonArray | JsonObject;
 /** A document; no bytes at all are the literal null. Throws a RangeError when it is damaged. */
 export function readJsonNode(document: Buffer): JsonNode {
   const type = document[0];
-  if (type === undefined) return { kind: 'raw', type: TYPE.LITERAL, bytes: NULL_LITERAL };
+  if (type === undefined) return { kind: 'raw', type: KIND.LITERAL, bytes: NULL_LITERAL };
   return rawAt(document, type, 1);
 }
 
 /** Takes a container apart; every other value stays what it is. */
 export function openNode(node: JsonNode): JsonNode {
-  if (node.kind !== 'raw' || node.type > TYPE.LARGE_ARRAY) return node;
+  if (node.kind !== 'raw' || node.type > KIND.LARGE_ARRAY) return node;
   const { bytes } = node;
-  const width = node.type === TYPE.SMALL_OBJECT || node.type === TYPE.SMALL_ARRAY ? 2 : 4;
-  const isObject = node.type <= TYPE.LARGE_OBJECT;
+  const width = node.type === KIND.SMALL_OBJECT || node.type === KIND.SMALL_ARRAY ? 2 : 4;
+  const isObject = node.type <= KIND.LARGE_OBJECT;
   const count = uintAt(bytes, 0, width);
   const keyEntry = isObject ? width + 2 : 0;
   const keysAt = 2 * width;
@@ -136,7 +121,7 @@ function container(isObject: boolean, keys: readonly Buffer[], items: readonly R
       at += item.bytes.copy(bytes, at);
     }
   }
-  const small = isObject ? TYPE.SMALL_OBJECT : TYPE.SMALL_ARRAY;
+  const small = isObject ? KIND.SMALL_OBJECT : KIND.SMALL_ARRAY;
   return { kind: 'raw', type: width === 2 ? small : small + 1, bytes };
 }
 
@@ -146,27 +131,27 @@ function rawAt(bytes: Buffer, type: number, at: number): Raw {
 
 function sizeAt(bytes: Buffer, type: number, at: number): number {
   switch (type) {
-    case TYPE.SMALL_OBJECT:
-    case TYPE.SMALL_ARRAY:
+    case KIND.SMALL_OBJECT:
+    case KIND.SMALL_ARRAY:
       return uintAt(bytes, at + 2, 2);
-    case TYPE.LARGE_OBJECT:
-    case TYPE.LARGE_ARRAY:
+    case KIND.LARGE_OBJECT:
+    case KIND.LARGE_ARRAY:
       return uintAt(bytes, at + 4, 4);
-    case TYPE.LITERAL:
+    case KIND.LITERAL:
       return 1;
-    case TYPE.INT16:
-    case TYPE.UINT16:
+    case KIND.INT16:
+    case KIND.UINT16:
       return 2;
-    case TYPE.INT32:
-    case TYPE.UINT32:
+    case KIND.INT32:
+    case KIND.UINT32:
       return 4;
-    case TYPE.INT64:
-    case TYPE.UINT64:
-    case TYPE.DOUBLE:
+    case KIND.INT64:
+    case KIND.UINT64:
+    case KIND.DOUBLE:
       return 8;
-    case TYPE.STRING:
+    case KIND.STRING:
       return lengthAt(bytes, at);
-    case TYPE.OPAQUE:
+    case KIND.OPAQUE:
       return 1 + lengthAt(bytes, at + 1);
     default:
       throw new RangeError(`${type} is no kind of JSON value`);
@@ -186,9 +171,9 @@ function lengthAt(bytes: Buffer, at: number): number {
 
 /** Bytes of a value that stands in its entry; 0 for those that stand behind. */
 function inlineBytes(type: number, width: 2 | 4): number {
-  if (type === TYPE.LITERAL) return 1;
-  if (type === TYPE.INT16 || type === TYPE.UINT16) return 2;
-  return width === 4 && (type === TYPE.INT32 || type === TYPE.UINT32) ? 4 : 0;
+  if (type === KIND.LITERAL) return 1;
+  if (type === KIND.INT16 || type === KIND.UINT16) return 2;
+  return width === 4 && (type === KIND.INT32 || type === KIND.UINT32) ? 4 : 0;
 }
 
 function compareKeys(a: Buffer, b: Buffer): number {
