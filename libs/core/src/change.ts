@@ -30,6 +30,9 @@ export interface ChangeId {
   readonly ordinal: number;
 }
 
+/** Before the first change: of snapshot rows, and of partitions into which nothing was put. */
+export const NO_CHANGE: ChangeId = { file: '', offset: 0, gtid: '', ordinal: 0 };
+
 /** Bits of a version that hold the ordinal. */
 export const ORDINAL_BITS = 20;
 

@@ -91,6 +91,11 @@ export function causeText(error: unknown): string {
   return parts.join(' <- ');
 }
 
+/** As a log line shows an error: with code, place and remedy where it has them. */
+export function errorForLog(error: unknown): unknown {
+  return isMysyncError(error) ? error.toJSON() : causeText(error);
+}
+
 export const coreErrors = errorCatalogue({
   INTERNAL: {
     remedy: 'This is a defect of MySync: please report it with this text. Nothing was skipped; a restart is safe.',

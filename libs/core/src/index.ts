@@ -2,6 +2,7 @@ export {
   type ChangeId,
   changeVersion,
   type Delivery,
+  NO_CHANGE,
   nextTransactionCounter,
   type Operation,
   ORDINAL_BITS,
@@ -14,6 +15,7 @@ export {
   type ErrorDetails,
   type ErrorEntry,
   errorCatalogue,
+  errorForLog,
   isMysyncError,
   MysyncError,
 } from './errors.ts';
@@ -24,6 +26,7 @@ export {
   binlogFileNumber,
   compareBinlogPositions,
   formatBinlogPosition,
+  NO_POSITION,
   parseBinlogPosition,
   positionErrors,
   type SourcePosition,

@@ -25,6 +25,9 @@ export interface SourcePosition extends BinlogPosition {
   readonly gtidSet: string;
 }
 
+/** Nowhere: of a checkpoint whose snapshot has not begun. */
+export const NO_POSITION: SourcePosition = { file: '', offset: 0, gtidSet: '' };
+
 const FILE = /^(.*)\.(\d+)$/;
 
 /** The number at the end of a binlog file's name. */

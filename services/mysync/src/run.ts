@@ -1,7 +1,7 @@
 /** The verbs that run: all in one process, a reader alone, the writers of a sink alone. */
 import { FileCheckpointStore } from '@mysync/checkpoint';
 import { type Config, sourcesOf, topicOf } from '@mysync/config';
-import { causeText, isMysyncError, systemClock } from '@mysync/core';
+import { causeText, errorForLog, systemClock } from '@mysync/core';
 import { createLogger, createMetrics, type Logger, type Metrics, TelemetryServer } from '@mysync/telemetry';
 import type { Transport } from '@mysync/transport';
 import {
@@ -115,10 +115,7 @@ async function runService(
     logger.info({ version, config: path, parts: [...readers, ...writers].map((part) => part.name) }, 'started');
     context.signal.addEventListener('abort', () => logger.info({}, 'stopping'), { once: true });
     await runParts(readers, writers, context.signal, (part, error) => {
-      logger.error(
-        { part, error: isMysyncError(error) ? error.toJSON() : causeText(error) },
-        'a part failed: stopping',
-      );
+      logger.error({ part, error: errorForLog(error) }, 'a part failed: stopping');
     });
   } finally {
     for (const { name, error } of await lifecycle.close())

@@ -1,4 +1,10 @@
-import { type BinlogPosition, type ChangeId, compareBinlogPositions, nextTransactionCounter } from '@mysync/core';
+import {
+  type BinlogPosition,
+  type ChangeId,
+  compareBinlogPositions,
+  NO_CHANGE,
+  nextTransactionCounter,
+} from '@mysync/core';
 import type { SourceItem, SourceRow, SourceTableChange } from '@mysync/source-mysql';
 import { encodeTableMessage, encodeTransaction, type TransactionBlock } from '@mysync/wire';
 
@@ -68,7 +74,7 @@ export class ChangeRouter {
 
   /** Rows of a snapshot follow: their version is the counter as it stands, below that of every later transaction. */
   beginSnapshot(timeMicros: number): void {
-    this.#beginAs({ file: '', offset: 0, gtid: '', ordinal: 0 }, timeMicros);
+    this.#beginAs(NO_CHANGE, timeMicros);
   }
 
   /** The partition of a row, or -1 when recovery found it published. */

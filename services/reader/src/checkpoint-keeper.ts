@@ -1,5 +1,5 @@
 import type { Checkpoint, CheckpointStore } from '@mysync/checkpoint';
-import { type Clock, causeText, isMysyncError } from '@mysync/core';
+import { type Clock, errorForLog } from '@mysync/core';
 import type { Logger } from '@mysync/telemetry';
 
 /**
@@ -44,8 +44,7 @@ export class CheckpointKeeper {
       this.#savedAtMs = this.#clock.monotonic();
     });
     this.#saving = write.catch((error: unknown) => {
-      const told = isMysyncError(error) ? error.toJSON() : causeText(error);
-      this.#logger.warn({ error: told }, 'the checkpoint could not be saved');
+      this.#logger.warn({ error: errorForLog(error) }, 'the checkpoint could not be saved');
     });
     await write;
   }

@@ -1,5 +1,13 @@
 import type { SnapshotState } from '@mysync/checkpoint';
-import { type ChangeId, causeText, formatTableRef, isMysyncError, type SourcePosition } from '@mysync/core';
+import {
+  type ChangeId,
+  causeText,
+  errorForLog,
+  formatTableRef,
+  isMysyncError,
+  NO_POSITION,
+  type SourcePosition,
+} from '@mysync/core';
 import { CheckpointTracker, isRetriableError, retryForever } from '@mysync/flow';
 import type { SourceItem, SourceTableChange } from '@mysync/source-mysql';
 import { type HealthReport, LagTracker, type Logger } from '@mysync/telemetry';
@@ -141,8 +149,10 @@ export class Reader {
       onRetry: ({ error, attempt, delayMs }) => {
         this.#detail = causeText(error);
         if (attempt !== 1 && attempt % 10 !== 0) return;
-        const fields = isMysyncError(error) ? { error: error.toJSON() } : { error: causeText(error) };
-        this.#logger.warn({ ...fields, attempt, delayMs: Math.round(delayMs) }, 'cannot start yet, trying again');
+        this.#logger.warn(
+          { error: errorForLog(error), attempt, delayMs: Math.round(delayMs) },
+          'cannot start yet, trying again',
+        );
       },
     });
   }
@@ -169,7 +179,7 @@ export class Reader {
     const { publisher, keeper, tails, fences, covered, epoch, server, topic, transactionCounter, position } = started;
     const tracker = new CheckpointTracker({
       epoch,
-      start: { position: position ?? { file: '', offset: 0, gtidSet: '' }, transactionCounter },
+      start: { position: position ?? NO_POSITION, transactionCounter },
       covered,
       frontier: tails.map((tail) => tail.frontier),
     });
@@ -229,12 +239,7 @@ export class Reader {
     this.#position = from;
     await this.#tellMissing(session);
     for await (const items of this.#options.source.stream({ from, signal: stop })) {
-      for (const item of items) {
-        const full = this.#handle(session, item);
-        if (full !== null) await full;
-      }
-      this.#countRows();
-      session.pump.flush();
+      await this.#handleAll(session, items);
     }
   }
 
@@ -257,12 +262,7 @@ export class Reader {
       this.#position = position;
       session.inTransaction = true;
       for await (const items of snapshot.items) {
-        for (const item of items) {
-          const full = this.#handle(session, item);
-          if (full !== null) await full;
-        }
-        this.#countRows();
-        session.pump.flush();
+        await this.#handleAll(session, items);
         // the checkpoint says 'running' still, but its marks follow: the tail that a restart reads stays short
         session.tracker.commit({ position, transactionCounter: session.router.transactionCounter });
       }
@@ -279,6 +279,15 @@ export class Reader {
       metrics.reader.snapshotRunning.set({ source: sourceName }, 0);
       await snapshot.close();
     }
+  }
+
+  async #handleAll(session: Session, items: readonly SourceItem[]): Promise<void> {
+    for (const item of items) {
+      const full = this.#handle(session, item);
+      if (full !== null) await full;
+    }
+    this.#countRows();
+    session.pump.flush();
   }
 
   /** Takes an item over at once, or gives a promise that resolves once there was room for it. */

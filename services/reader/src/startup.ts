@@ -1,5 +1,5 @@
 import type { Checkpoint, PartitionCheckpoint } from '@mysync/checkpoint';
-import { type ChangeId, isMysyncError, type MysyncError, type SourcePosition } from '@mysync/core';
+import { isMysyncError, type MysyncError, NO_CHANGE, NO_POSITION, type SourcePosition } from '@mysync/core';
 import { unlessAborted } from '@mysync/flow';
 import type { ServerIdentity } from '@mysync/source-mysql';
 import type { OffsetRange, OutgoingRecord, Publisher, TopicDescription } from '@mysync/transport';
@@ -26,8 +26,6 @@ export interface StartState {
   readonly transactionCounter: number;
 }
 
-const NO_POSITION: SourcePosition = { file: '', offset: 0, gtidSet: '' };
-const NO_CHANGE: ChangeId = { file: '', offset: 0, gtid: '', ordinal: 0 };
 const COUNTER_EPOCH_SECONDS = Date.UTC(2020, 0, 1) / 1000;
 
 /**

@@ -1,5 +1,5 @@
 import type { PartitionCheckpoint } from '@mysync/checkpoint';
-import { ORDINAL_BITS } from '@mysync/core';
+import { NO_CHANGE, ORDINAL_BITS } from '@mysync/core';
 import { type PartitionMark, TailRecovery } from '@mysync/flow';
 import type { OffsetRange, Transport } from '@mysync/transport';
 import { keyKind, MessageDecoder, payloadOf, readDelivery } from '@mysync/wire';
@@ -66,6 +66,5 @@ async function counterAt(
 
 /** The state of a partition before anything was published. */
 export function untouched(range: OffsetRange): PartitionCheckpoint {
-  const change = { file: '', offset: 0, gtid: '', ordinal: 0 };
-  return { epoch: 0, generation: 0, sequence: 0, offset: range.earliest - 1, change };
+  return { epoch: 0, generation: 0, sequence: 0, offset: range.earliest - 1, change: NO_CHANGE };
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type ChangeId, type Clock, causeText, formatTableRef, isMysyncError } from '@mysync/core';
+import { type Clock, causeText, errorForLog, formatTableRef, isMysyncError, NO_CHANGE } from '@mysync/core';
 import {
   Backoff,
   type GuardCounts,
@@ -44,7 +44,6 @@ export interface PartitionStatus {
   readonly detail: string;
 }
 
-const NO_CHANGE: ChangeId = { file: '', offset: 0, gtid: '', ordinal: 0 };
 /** A batch that holds nothing for the sink (heartbeats) moves the marker at most this often. */
 const IDLE_MARKER_MS = 5_000;
 /** A marker that was held for this long was not taken in a quarrel: the next pause is a short one again. */
@@ -164,7 +163,7 @@ export class PartitionLoop {
       if (revoked.aborted || !isRetriableError(error)) throw error;
       this.#state = 'retrying';
       this.#detail = causeText(error);
-      this.#logger.warn({ error: told(error) }, 'the partition cannot be read, trying again');
+      this.#logger.warn({ error: errorForLog(error) }, 'the partition cannot be read, trying again');
     }
     if (this.#committer.lost) return;
     if (clock.monotonic() - this.#takenOverAt > QUIET_MS) this.#pauses.reset();
@@ -332,7 +331,7 @@ export class PartitionLoop {
         this.#state = 'retrying';
         this.#detail = causeText(error);
         if (attempt === 1 || attempt % 20 === 0) {
-          this.#logger.warn({ attempt, delayMs, error: told(error) }, 'the sink failed, trying again');
+          this.#logger.warn({ attempt, delayMs, error: errorForLog(error) }, 'the sink failed, trying again');
         }
       },
     });
@@ -408,14 +407,9 @@ export class PartitionLoop {
     this.#state = 'halted';
     this.#detail = isMysyncError(error) ? error.toString() : causeText(error);
     this.#options.metrics.writer.halted.set(this.#labels, 1);
-    this.#logger.error({ error: told(error) }, 'partition halted');
+    this.#logger.error({ error: errorForLog(error) }, 'partition halted');
     if (!revoked.aborted) {
       await new Promise<void>((resolve) => revoked.addEventListener('abort', () => resolve(), { once: true }));
     }
   }
-}
-
-/** As the log shows an error: with code, place and remedy where it has them. */
-function told(error: unknown): unknown {
-  return isMysyncError(error) ? error.toJSON() : causeText(error);
 }
