@@ -20,6 +20,8 @@ export {
   MysyncError,
 } from './errors.ts';
 export type { Finding } from './finding.ts';
+export { type GtidFlavor, type GtidSet, parseGtidSet } from './gtid-set.ts';
+export { type MysqlGtidEntry, MysqlGtidSet } from './gtid-set-mysql.ts';
 export { numberText } from './number-text.ts';
 export {
   type BinlogPosition,

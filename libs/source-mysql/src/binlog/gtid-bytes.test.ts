@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { parseGtidSet } from '@mysync/core';
 import fc from 'fast-check';
-import { parseGtidSet } from '../gtid-set.ts';
 import { ByteReader } from './byte-reader.ts';
 import { mysqlGtidSetBytes, readMysqlGtidSet, readSignedVarint, readVarint } from './gtid-bytes.ts';
 

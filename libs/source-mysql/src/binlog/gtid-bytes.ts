@@ -5,12 +5,13 @@
  * bytes each. From MySQL 8.3 a set with tags has 1 in the highest and lowest byte of the number of entries (MySQL, sql/rpl_gtid_set.cc,
  * Gtid_set::encode), and each entry a tag.
  */
-import { parseGtidSet } from '../gtid-set.ts';
+import { MysqlGtidSet, parseGtidSet } from '@mysync/core';
 import type { ByteReader } from './byte-reader.ts';
 
 const UUID_BYTES = 16;
 const MOST_TAG_BYTES = 32;
 const INTERVAL_BYTES = 16;
+const TAG = /^([a-z_][a-z0-9_]*)?$/;
 
 export function readUuid(reader: ByteReader): string {
   return uuidText(reader.bytes(UUID_BYTES).toString('hex'));
@@ -48,15 +49,15 @@ export function readMysqlGtidSet(reader: ByteReader): string {
 export function readTag(reader: ByteReader): string {
   const length = readVarint(reader);
   if (length > MOST_TAG_BYTES) throw new RangeError(`a tag of ${length} bytes`);
-  return reader.text(length);
+  const tag = reader.text(length);
+  if (!TAG.test(tag)) throw new RangeError('a tag of a GTID that is none');
+  return tag;
 }
 
 export function mysqlGtidSetBytes(text: string): Buffer {
-  const entries = parseGtidSet('mysql', text)
-    .toString()
-    .split(',')
-    .filter((part) => part !== '')
-    .flatMap(entriesOf);
+  const set = new MysqlGtidSet();
+  set.addAll(text);
+  const { entries } = set;
   const tagged = entries.some((entry) => entry.tag !== '');
   const count = BigInt(entries.length);
   const parts = [eightBytes(tagged ? (1n << 56n) | (count << 8n) | 1n : count)];
@@ -64,30 +65,9 @@ export function mysqlGtidSetBytes(text: string): Buffer {
     parts.push(Buffer.from(uuid.replaceAll('-', ''), 'hex'));
     if (tagged) parts.push(Buffer.from([tag.length << 1]), Buffer.from(tag, 'latin1'));
     parts.push(eightBytes(BigInt(ranges.length)));
-    for (const [from, to] of ranges) parts.push(eightBytes(from), eightBytes(to + 1n));
+    for (const [from, to] of ranges) parts.push(eightBytes(BigInt(from)), eightBytes(BigInt(to) + 1n));
   }
   return Buffer.concat(parts);
-}
-
-interface Entry {
-  readonly uuid: string;
-  readonly tag: string;
-  readonly ranges: [bigint, bigint][];
-}
-
-/** `uuid:1-5:7:tag:1-3`: one entry for each tag. */
-function entriesOf(part: string): Entry[] {
-  const [uuid = '', ...fields] = part.split(':');
-  const entries: Entry[] = [];
-  for (const field of fields) {
-    const range = /^(\d+)(?:-(\d+))?$/.exec(field);
-    if (range === null) entries.push({ uuid, tag: field, ranges: [] });
-    else {
-      if (entries.length === 0) entries.push({ uuid, tag: '', ranges: [] });
-      entries.at(-1)?.ranges.push([BigInt(range[1] ?? 0), BigInt(range[2] ?? range[1] ?? 0)]);
-    }
-  }
-  return entries;
 }
 
 function eightBytes(value: bigint): Buffer {

@@ -11,13 +11,12 @@
  *     begin ──► rows, savepoints ──► commit ──► ready ──(drain)──► between transactions
  *                     └─ rollback: discarded ───────────────────────────┘
  */
-import type { ChangeId, SourcePosition } from '@mysync/core';
+import { type ChangeId, type GtidSet, parseGtidSet, type SourcePosition } from '@mysync/core';
 import type { Logger } from '@mysync/telemetry';
 import { encodeTransaction, type TransactionBlock } from '@mysync/wire';
 import { EVENT, isRowsEvent } from '../binlog/column-types.ts';
 import { EVENT_FLAG, type LogEvent } from '../binlog/log-event.ts';
 import { sourceErrors } from '../errors.ts';
-import { type GtidSet, parseGtidSet } from '../gtid-set.ts';
 import type { ResolvedOptions } from '../options.ts';
 import type { SourceItem } from '../port.ts';
 import type { TableBook } from '../schema/table-book.ts';
