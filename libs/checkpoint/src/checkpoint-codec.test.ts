@@ -32,6 +32,7 @@ const checkpoint: fc.Arbitrary<Checkpoint> = fc.array(partition).chain((partitio
       state: fc.constantFrom('none' as const, 'running' as const, 'done' as const),
       completeTables: fc.array(word),
     }),
+    schemaHistory: fc.option(fc.record({ id: word, sequence: count })),
     savedAt: word,
   }),
 );
@@ -63,6 +64,11 @@ test('any checkpoint comes back as it was', () => {
       assert.deepEqual(parseCheckpoint(encodeCheckpoint(value), PATH), JSON.parse(JSON.stringify(value)));
     }),
   );
+});
+
+test('a checkpoint from before there was a schema history goes with none', () => {
+  const { schemaHistory: _, ...before } = sampleCheckpoint();
+  assert.equal(parseCheckpoint(sealed(before), PATH).schemaHistory, null);
 });
 
 test('every truncation is refused', () => {

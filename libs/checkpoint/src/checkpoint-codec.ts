@@ -11,6 +11,7 @@ import { createHash } from 'node:crypto';
 import type { ChangeId, SourcePosition } from '@mysync/core';
 import { checkpointErrors } from './errors.ts';
 import type { Checkpoint, PartitionCheckpoint, SnapshotState } from './port.ts';
+import type { SchemaHistoryHead } from './schema-history.ts';
 
 const FORMAT = 'mysync-checkpoint';
 const VERSION = 1;
@@ -64,7 +65,10 @@ function parse(text: string): Checkpoint {
 }
 
 function checkpoint(value: unknown): Checkpoint {
-  const c = fields(value, 'checkpoint', [
+  // checkpoints from before there was a schema history go with none
+  const known =
+    typeof value === 'object' && value !== null && !Array.isArray(value) ? { schemaHistory: null, ...value } : value;
+  const c = fields(known, 'checkpoint', [
     'source',
     'position',
     'serverUuid',
@@ -75,6 +79,7 @@ function checkpoint(value: unknown): Checkpoint {
     'configFingerprint',
     'partitions',
     'snapshot',
+    'schemaHistory',
     'savedAt',
   ]);
   const topic = fields(c['topic'], 'topic', ['name', 'id', 'partitions']);
@@ -99,6 +104,7 @@ function checkpoint(value: unknown): Checkpoint {
     configFingerprint: text(c['configFingerprint'], 'configFingerprint'),
     partitions,
     snapshot: snapshot(c['snapshot']),
+    schemaHistory: schemaHistory(c['schemaHistory']),
     savedAt: text(c['savedAt'], 'savedAt'),
   };
 }
@@ -150,6 +156,12 @@ function snapshot(value: unknown): SnapshotState {
     state,
     completeTables: list(s['completeTables'], 'snapshot.completeTables').map((table) => text(table, 'table')),
   };
+}
+
+function schemaHistory(value: unknown): SchemaHistoryHead | null {
+  if (value === null) return null;
+  const h = fields(value, 'schemaHistory', ['id', 'sequence']);
+  return { id: text(h['id'], 'schemaHistory.id'), sequence: integer(h['sequence'], 'schemaHistory.sequence') };
 }
 
 function sha256(content: string): string {

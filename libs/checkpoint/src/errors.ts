@@ -28,4 +28,9 @@ export const checkpointErrors = errorCatalogue({
     remedy: 'Make the folder of the checkpoint writable to this user, on a local file system that knows hard links.',
     retriable: false,
   },
+  SCHEMA_HISTORY_INVALID: {
+    remedy:
+      'Put back a copy of the schema history from the same backup as the checkpoint. Without one, move the file away: definitions are then asked from the server anew, where no DDL since the position forbids it. Nothing was changed.',
+    retriable: false,
+  },
 });

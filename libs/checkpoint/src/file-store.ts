@@ -1,10 +1,15 @@
-import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
-import { basename, dirname, join, resolve } from 'node:path';
-import { type Clock, coreErrors, isMysyncError, systemClock } from '@mysync/core';
+import { mkdir, readFile, rename, rm } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import { type Clock, coreErrors, systemClock } from '@mysync/core';
 import { encodeCheckpoint, parseCheckpoint } from './checkpoint-codec.ts';
 import { checkpointErrors } from './errors.ts';
+import { FileSchemaHistoryStore } from './file-schema-history.ts';
+import { removeTemporaries, syncFolder, translate, writeSynced } from './files.ts';
 import { OwnerLock } from './owner-lock.ts';
 import type { Checkpoint, CheckpointStore } from './port.ts';
+import type { SchemaHistoryStore } from './schema-history.ts';
+
+const WHAT = 'the checkpoint';
 
 export interface FileCheckpointStoreOptions {
   /** Of the checkpoint file; its folder is made when it is missing. */
@@ -32,6 +37,7 @@ export class FileCheckpointStore implements CheckpointStore {
   readonly #lock: OwnerLock;
   #saving: Promise<void> = Promise.resolve();
   #closed = false;
+  #history: FileSchemaHistoryStore | undefined;
 
   private constructor(path: string, lock: OwnerLock) {
     this.#path = path;
@@ -51,14 +57,14 @@ export class FileCheckpointStore implements CheckpointStore {
       }
       await lock.acquire(options.signal);
     } catch (error) {
-      throw translate(error, path, options.signal);
+      throw translate(error, WHAT, path, options.signal);
     }
     const store = new FileCheckpointStore(path, lock);
     try {
-      await store.#removeTemporaries();
+      await removeTemporaries(path);
     } catch (error) {
       await store.close();
-      throw translate(error, path, options.signal);
+      throw translate(error, WHAT, path, options.signal);
     }
     return store;
   }
@@ -74,10 +80,17 @@ export class FileCheckpointStore implements CheckpointStore {
     await saved;
   }
 
+  /** The schema history that stands beside the checkpoint (`PATH.schema`), under the same lock; closed with this store. */
+  async schemaHistory(): Promise<SchemaHistoryStore> {
+    this.#history ??= await FileSchemaHistoryStore.open({ path: schemaHistoryPath(this.#path), lock: this.#lock });
+    return this.#history;
+  }
+
   /** Waits for a save that runs, then gives the lock up. Idempotent. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.#saving;
+    await this.#history?.close();
     await this.#lock.release();
   }
 
@@ -107,7 +120,7 @@ export class FileCheckpointStore implements CheckpointStore {
       await syncFolder(dirname(this.#path));
     } catch (error) {
       await rm(this.#temporary, { force: true }).catch(() => undefined);
-      throw translate(error, this.#path);
+      throw translate(error, WHAT, this.#path);
     }
   }
 
@@ -117,16 +130,6 @@ export class FileCheckpointStore implements CheckpointStore {
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
       throw this.#fenced('the text to be saved was removed by another process that has taken over');
-    }
-  }
-
-  /** Of owners that died, or were frozen, while they saved. */
-  async #removeTemporaries(): Promise<void> {
-    const folder = dirname(this.#path);
-    const prefix = `${basename(this.#path)}.`;
-    for (const file of await readdir(folder)) {
-      if (!file.startsWith(prefix) || !/^[0-9a-f]{16}\.tmp$/.test(file.slice(prefix.length))) continue;
-      await rm(join(folder, file), { force: true });
     }
   }
 
@@ -155,38 +158,11 @@ export async function readCheckpointFile(path: string): Promise<Checkpoint | nul
   return parseCheckpoint(content, path);
 }
 
-async function writeSynced(path: string, content: string): Promise<void> {
-  const file = await open(path, 'w', 0o600);
-  try {
-    await file.writeFile(content);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-}
-
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r');
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
+/** Beside the checkpoint at `path`. */
+export function schemaHistoryPath(path: string): string {
+  return `${path}.schema`;
 }
 
 function name(epoch: number | null): string {
   return epoch === null ? 'none' : String(epoch);
-}
-
-function translate(error: unknown, path: string, signal?: AbortSignal): unknown {
-  if (isMysyncError(error) || (signal?.aborted && error === signal.reason)) return error;
-  const code = (error as NodeJS.ErrnoException).code;
-  const details = { where: { path }, cause: error };
-  if (code === 'ENOSPC' || code === 'EDQUOT') {
-    return checkpointErrors.CHECKPOINT_DISK_FULL({
-      ...details,
-      message: 'the checkpoint cannot be saved: the disk is full',
-    });
-  }
-  return checkpointErrors.CHECKPOINT_UNWRITABLE({ ...details, message: 'the checkpoint cannot be saved' });
 }

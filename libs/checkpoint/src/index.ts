@@ -1,3 +1,16 @@
 export { checkpointErrors } from './errors.ts';
-export { FileCheckpointStore, type FileCheckpointStoreOptions, readCheckpointFile } from './file-store.ts';
+export { readHistory as readSchemaHistoryFile } from './file-schema-history.ts';
+export {
+  FileCheckpointStore,
+  type FileCheckpointStoreOptions,
+  readCheckpointFile,
+  schemaHistoryPath,
+} from './file-store.ts';
 export type { Checkpoint, CheckpointStore, PartitionCheckpoint, SnapshotState } from './port.ts';
+export {
+  coversHead,
+  type SchemaHistory,
+  type SchemaHistoryEntry,
+  type SchemaHistoryHead,
+  type SchemaHistoryStore,
+} from './schema-history.ts';

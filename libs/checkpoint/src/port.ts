@@ -5,6 +5,7 @@
  * checkpoint back.
  */
 import type { ChangeId, SourcePosition } from '@mysync/core';
+import type { SchemaHistoryHead } from './schema-history.ts';
 
 /** What the guard knew of a partition at the last acked message that the checkpoint covers. */
 export interface PartitionCheckpoint {
@@ -41,6 +42,8 @@ export interface Checkpoint {
   readonly configFingerprint: string;
   readonly partitions: readonly PartitionCheckpoint[];
   readonly snapshot: SnapshotState;
+  /** The schema history that goes with this checkpoint, as it was then; null when none is kept. */
+  readonly schemaHistory: SchemaHistoryHead | null;
   /** ISO 8601, for people. */
   readonly savedAt: string;
 }

@@ -44,6 +44,7 @@ function checkpoint(fields: Partial<Checkpoint>): Checkpoint {
     configFingerprint: '',
     partitions: [{ epoch: 1, generation: 0, sequence: 0, offset: -1, change }],
     snapshot: { state: 'done', completeTables: [] },
+    schemaHistory: null,
     savedAt: '',
     ...fields,
   };

@@ -120,6 +120,7 @@ function first(
     configFingerprint: options.configFingerprint,
     partitions,
     snapshot: { state: 'running', completeTables: [] },
+    schemaHistory: null,
     savedAt: '',
   };
 }
