@@ -1,12 +1,13 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type ServerName, startServer, type TestServer, textConnection } from '@mysync/harness';
+import { type ServerName, startServer, type TestServer } from '@mysync/harness';
+import { loadTable, logPosition, type ServerAddress } from './load.ts';
 import { mysyncConfig, type SinkChoice, type TransportChoice } from './mysync-config.ts';
 import { measureMysync } from './mysync-run.ts';
 import type { BenchOptions } from './options.ts';
-import { type Ratio, type Result, ratioOf } from './result.ts';
-import { CREATE_TABLE, DATABASE, insertRows } from './table.ts';
+import { type MessageBytes, type Ratio, type Result, ratioOf, type Skipped } from './result.ts';
+import { DATABASE } from './table.ts';
 
 export type TransportKind = 'log' | 'kafka';
 
@@ -19,8 +20,6 @@ export interface Filled {
   readonly measured: Result;
 }
 
-const INSERTS_AT_A_TIME = 50;
-
 /**
  * What the suites share: servers of its own, started when first asked for; the loaded table; topics that hold it. All gone
  * when it is disposed of.
@@ -29,6 +28,8 @@ export class Bench implements AsyncDisposable {
   readonly options: BenchOptions;
   readonly results: Result[] = [];
   readonly ratios: Ratio[] = [];
+  readonly skipped: Skipped[] = [];
+  messageBytes: MessageBytes | undefined;
   readonly #say: (text: string) => void;
   readonly #closers: (() => Promise<void>)[] = [];
   readonly #servers = new Map<ServerName, Promise<TestServer>>();
@@ -55,8 +56,13 @@ export class Bench implements AsyncDisposable {
     return result;
   }
 
-  compare(result: Result, baseline: Result): void {
-    this.ratios.push(ratioOf(result, baseline));
+  compare(result: Result, baseline: Result, goal?: number): void {
+    this.ratios.push(ratioOf(result, baseline, goal));
+  }
+
+  skip(name: string, why: string): void {
+    this.skipped.push({ name, why });
+    this.say(`${name} is skipped: ${why}`);
   }
 
   async folder(name: string): Promise<string> {
@@ -87,13 +93,14 @@ export class Bench implements AsyncDisposable {
     return server;
   }
 
-  async address(): Promise<{ host: string; port: number; user: string; password: string }> {
-    const mariadb = await this.server('mariadb');
+  /** Of the server whose log is read. */
+  async address(): Promise<ServerAddress> {
+    const server = await this.server(this.options.server);
     return {
-      host: mariadb.get('MYSQL_HOST'),
-      port: Number(mariadb.get('MYSQL_PORT')),
-      user: mariadb.get('MYSQL_USER'),
-      password: mariadb.get('MYSQL_PASSWORD'),
+      host: server.get('MYSQL_HOST'),
+      port: Number(server.get('MYSQL_PORT')),
+      user: server.get('MYSQL_USER'),
+      password: server.get('MYSQL_PASSWORD'),
     };
   }
 
@@ -101,18 +108,6 @@ export class Bench implements AsyncDisposable {
   async loaded(): Promise<string> {
     this.#loaded ??= this.#load();
     return await this.#loaded;
-  }
-
-  /** The position where the binlog ends now. */
-  async position(): Promise<string> {
-    const connection = await textConnection(await this.address());
-    try {
-      const [rows] = await connection.query('SHOW MASTER STATUS');
-      const status = (rows as { File: string; Position: string }[])[0];
-      return `${status?.File}:${status?.Position}`;
-    } finally {
-      await connection.end();
-    }
   }
 
   async configure(
@@ -129,7 +124,11 @@ export class Bench implements AsyncDisposable {
     const file = join(await this.folder(name), 'mysync.yaml');
     await writeFile(
       file,
-      JSON.stringify(mysyncConfig({ ...choice, sinkName: name, mariadb: await this.server('mariadb') }), null, 2),
+      JSON.stringify(
+        mysyncConfig({ ...choice, sinkName: name, server: await this.server(this.options.server) }),
+        null,
+        2,
+      ),
     );
     return file;
   }
@@ -176,29 +175,11 @@ export class Bench implements AsyncDisposable {
   }
 
   async #load(): Promise<string> {
-    const { rows, transactionRows } = this.options;
-    const connections = await Promise.all([1, 2].map(async () => await textConnection(await this.address())));
-    try {
-      const [first] = connections;
-      await first?.query(`CREATE DATABASE ${DATABASE}; ${CREATE_TABLE}`);
-      for (const connection of connections) await connection.query(`USE ${DATABASE}`);
-      const start = await this.position();
-      this.say(`loading ${rows} rows, ${transactionRows} in a transaction`);
-      let next = 1;
-      const insert = async (connection: Awaited<ReturnType<typeof textConnection>>): Promise<void> => {
-        while (next <= rows) {
-          const statements: Promise<void>[] = [];
-          for (let at = 0; at < INSERTS_AT_A_TIME && next <= rows; at += 1) {
-            statements.push(insertRows(connection, next, Math.min(rows, next + transactionRows - 1)));
-            next += transactionRows;
-          }
-          await Promise.all(statements);
-        }
-      };
-      await Promise.all(connections.map(insert));
-      return start;
-    } finally {
-      await Promise.all(connections.map((connection) => connection.end()));
-    }
+    const { server, rows, transactionRows } = this.options;
+    const address = await this.address();
+    const { file, offset } = await logPosition(address, server);
+    this.say(`loading ${rows} rows, ${transactionRows} in a transaction`);
+    await loadTable(address, { database: DATABASE, rows, transactionRows });
+    return `${file}:${offset}`;
   }
 }

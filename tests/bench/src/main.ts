@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { Bench } from './bench.ts';
 import { type BenchOptions, parseOptions, type SuiteName, USAGE } from './options.ts';
-import { latencyTable, loadText, machineText, ratioTable, resultTable } from './report.ts';
+import { bytesText, latencyTable, loadText, machineText, ratioTable, resultTable, skippedText } from './report.ts';
 import { applySuite } from './suites/apply.ts';
 import { decodeSuite } from './suites/decode.ts';
 import { endToEndSuite } from './suites/end-to-end.ts';
@@ -34,14 +34,17 @@ async function run(bench: Bench, options: BenchOptions): Promise<number> {
       status = 1;
     }
   }
-  const { results, ratios } = bench;
-  if (results.length === 0 && status === 0) throw new Error(`no measurement is called '${options.only}'`);
+  const { results, ratios, skipped, messageBytes } = bench;
+  if (results.length === 0 && skipped.length === 0 && status === 0)
+    throw new Error(`no measurement is called '${options.only}'`);
   if (options.json) {
     const suite = options.suites.length === 1 ? options.suites[0] : options.suites.join(',');
-    process.stdout.write(`${JSON.stringify({ suite, results, ...(ratios.length > 0 ? { ratios } : {}) })}\n`);
+    const more = { ...(ratios.length > 0 ? { ratios } : {}), skipped, messageBytes };
+    process.stdout.write(`${JSON.stringify({ suite, server: options.server, results, ...more })}\n`);
     return status;
   }
-  const tables = [resultTable(results), ratioTable(ratios), latencyTable(results)].filter((text) => text !== '');
+  const parts = [resultTable(results), ratioTable(ratios), latencyTable(results), bytesText(messageBytes)];
+  const tables = [...parts, skippedText(skipped)].filter((text) => text !== '');
   process.stdout.write(`${tables.join('\n')}\n${machineText()}; load before ${before}, after ${loadText()}\n`);
   return status;
 }

@@ -10,7 +10,7 @@ export type SinkChoice =
   | { readonly kind: 'elasticsearch'; readonly url: string };
 
 export interface ConfigChoice {
-  readonly mariadb: TestServer;
+  readonly server: TestServer;
   readonly topic: string;
   readonly start: string;
   readonly checkpoints: string;
@@ -23,13 +23,13 @@ export interface ConfigChoice {
 
 /** Defaults everywhere but for addresses, and heartbeats, which would blur the count of messages. */
 export function mysyncConfig(choice: ConfigChoice): unknown {
-  const { mariadb, topic, start, checkpoints, transport, partitions, sinkName, sink } = choice;
+  const { server, topic, start, checkpoints, transport, partitions, sinkName, sink } = choice;
   return {
     sources: {
       bench: {
-        hosts: [`${mariadb.get('MYSQL_HOST')}:${mariadb.get('MYSQL_PORT')}`],
-        user: mariadb.get('MYSQL_USER'),
-        password: mariadb.get('MYSQL_PASSWORD'),
+        hosts: [`${server.get('MYSQL_HOST')}:${server.get('MYSQL_PORT')}`],
+        user: server.get('MYSQL_USER'),
+        password: server.get('MYSQL_PASSWORD'),
         tables: [`${DATABASE}.*`],
         start,
         topic,

@@ -5,11 +5,14 @@ export type SuiteName = (typeof SUITES)[number];
 
 export interface BenchOptions {
   readonly suites: readonly SuiteName[];
+  readonly server: 'mariadb' | 'mysql';
   readonly rows: number;
   /** Rows that a transaction of the loaded table holds. */
   readonly transactionRows: number;
   /** Names of measurements that hold this text; '' for all. */
   readonly only: string;
+  /** How often each reader of the log is measured; the median counts. */
+  readonly runs: number;
   /** How long the latency is measured, after 3 s that are not. */
   readonly seconds: number;
   /** Changes per second while the latency is measured. */
@@ -21,9 +24,11 @@ export interface BenchOptions {
 
 export const USAGE = `npm run bench -- [SUITE ...] [options]
   SUITE                decode, publish, apply, end-to-end, latency (default: all)
+  --server NAME        whose log is read: mariadb or mysql (default mariadb)
   --rows N             rows of the table (default 300000)
   --transaction-rows N rows per transaction (default 100)
   --only TEXT          only measurements whose name holds this text
+  --runs N             how often each reader of the log is measured in decode (default 3)
   --seconds N          how long latency is measured (default 20)
   --rate N             changes per second meanwhile (default 500)
   --profile FOLDER     writes a CPU profile of each measured process there
@@ -35,9 +40,11 @@ export function parseOptions(args: readonly string[]): BenchOptions {
     args: [...args],
     allowPositionals: true,
     options: {
+      server: { type: 'string', default: 'mariadb' },
       rows: { type: 'string', default: '300000' },
       'transaction-rows': { type: 'string', default: '100' },
       only: { type: 'string', default: '' },
+      runs: { type: 'string', default: '3' },
       seconds: { type: 'string', default: '20' },
       rate: { type: 'string', default: '500' },
       profile: { type: 'string', default: '' },
@@ -58,12 +65,16 @@ export function parseOptions(args: readonly string[]): BenchOptions {
     }
     return value;
   };
+  const { server } = values;
+  if (server !== 'mariadb' && server !== 'mysql') throw new Error(`--server is mariadb or mysql, not '${server}'`);
   return {
     // In their order, whatever was asked for: latency adds rows that the others do not count.
     suites: suites.length === 0 ? SUITES : SUITES.filter((each) => suites.includes(each)),
+    server,
     rows: number('rows', values.rows, 100_000_000),
     transactionRows: number('transaction-rows', values['transaction-rows'], 1_000_000),
     only: values.only,
+    runs: number('runs', values.runs, 100),
     seconds: number('seconds', values.seconds, 3_600),
     rate: number('rate', values.rate, 100_000),
     json: values.json,

@@ -1,5 +1,5 @@
 import { cpus, loadavg, totalmem } from 'node:os';
-import type { Ratio, Result } from './result.ts';
+import type { MessageBytes, Ratio, Result, Skipped } from './result.ts';
 
 export function machineText(): string {
   const all = cpus();
@@ -22,6 +22,7 @@ export function resultTable(results: readonly Result[]): string {
     'of it start',
     'rows/s',
     'rows/CPU s',
+    'warm',
     'RSS MB',
     'Redis CPU s',
   ];
@@ -33,6 +34,7 @@ export function resultTable(results: readonly Result[]): string {
     each.startCpuSeconds?.toFixed(1) ?? '',
     String(Math.round(each.rows / each.wallSeconds)),
     String(Math.round(each.rows / each.cpuSeconds)),
+    each.warmRowsPerCpuSecond?.toString() ?? '',
     String(each.rssMb),
     each.redisCpuSeconds?.toFixed(1) ?? '',
   ]);
@@ -52,15 +54,24 @@ export function latencyTable(results: readonly Result[]): string {
 
 export function ratioTable(ratios: readonly Ratio[]): string {
   if (ratios.length === 0) return '';
-  const head = ['speed of the bare client reached', 'bare client', 'per CPU s', 'without start', 'per wall s'];
+  const head = ['speed', 'as a multiple of', 'per CPU s', 'without start', 'warm', 'per wall s', 'goal'];
   const rows = ratios.map((each) => [
     each.name,
     each.baseline,
-    each.perCpuSecond.toFixed(2),
-    each.perCpuSecondRunning.toFixed(2),
-    each.perWallSecond.toFixed(2),
+    ...[each.perCpuSecond, each.perCpuSecondRunning, each.perCpuSecondWarm, each.perWallSecond, each.goal].map(
+      (value) => value?.toFixed(2) ?? '',
+    ),
   ]);
   return table([head, ...rows]);
+}
+
+export function bytesText(bytes: MessageBytes | undefined): string {
+  if (bytes === undefined) return '';
+  return `bytes per message, key included: mysync ${bytes.mysync}, Debezium's JSON ${bytes.debezium}, with its schema ${bytes.debeziumWithSchema}\n`;
+}
+
+export function skippedText(skipped: readonly Skipped[]): string {
+  return skipped.map(({ name, why }) => `${name} was not measured: ${why}\n`).join('');
 }
 
 /** Columns as wide as their widest cell; the first to the left, the others to the right. */

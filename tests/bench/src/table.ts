@@ -1,10 +1,15 @@
 /** The table that is measured with: twelve mixed columns, about 250 bytes a row, a NULL in one of ten rows. */
+import type { TableRef } from '@mysync/core';
 import type { Connection } from 'mysql2/promise';
 
 export const DATABASE = 'bench';
+/** Holds the same table again, with each row in a transaction of its own. */
+export const SINGLES_DATABASE = 'bench_singles';
 export const TABLE = 'orders';
+/** The column that readers of the log add up, to show that they have read all of it. */
+export const SUMMED = 'tenant';
 
-export const CREATE_TABLE = `CREATE TABLE ${DATABASE}.${TABLE} (
+const COLUMNS = `(
   id BIGINT UNSIGNED NOT NULL PRIMARY KEY,
   sent_us BIGINT NOT NULL,
   tenant INT NOT NULL,
@@ -18,6 +23,15 @@ export const CREATE_TABLE = `CREATE TABLE ${DATABASE}.${TABLE} (
   note TEXT NULL,
   raw VARBINARY(32) NOT NULL
 ) CHARACTER SET utf8mb4`;
+
+export function isMeasured({ database, table }: TableRef): boolean {
+  return (database === DATABASE || database === SINGLES_DATABASE) && table === TABLE;
+}
+
+export async function createTable(connection: Connection, database: string): Promise<void> {
+  await connection.query(`CREATE DATABASE ${database}`);
+  await connection.query(`CREATE TABLE ${database}.${TABLE} ${COLUMNS}`);
+}
 
 /** The row of an id, as SQL expressions over `seq`. */
 const ROW = `seq,
@@ -33,9 +47,16 @@ const ROW = `seq,
   IF(seq % 10 = 0, NULL, CONCAT('note ', seq, REPEAT(' the quick brown fox jumps over the dog', 2), IF(seq % 8 = 0, ' größer als 表', ''))),
   UNHEX(SHA2(seq, 256))`;
 
-/** Inserts the rows first…last in one statement; MariaDB makes them itself. The connection has chosen the database. */
-export async function insertRows(connection: Connection, first: number, last: number): Promise<void> {
-  await connection.query(`INSERT INTO ${DATABASE}.${TABLE} SELECT ${ROW} FROM seq_${first}_to_${last}`);
+/** Inserts the rows first…last in one statement; the server makes them itself. */
+export async function insertRows(connection: Connection, database: string, first: number, last: number): Promise<void> {
+  const name = `${database}.${TABLE}`;
+  if (first === last) {
+    await connection.query(`INSERT INTO ${name} SELECT ${ROW} FROM (SELECT ${first} AS seq) AS numbers`);
+    return;
+  }
+  const next = `SELECT seq + 1 FROM numbers WHERE seq < ${last}`;
+  const numbers = `WITH RECURSIVE numbers (seq) AS (SELECT ${first} UNION ALL ${next})`;
+  await connection.query(`INSERT INTO ${name} ${numbers} SELECT ${ROW} FROM numbers`);
 }
 
 /** One row as a client without our code would hold it: field names and texts, NULL left out; nearly the same bytes. */

@@ -72,7 +72,7 @@ async function change(number: number, counts: boolean): Promise<void> {
   const noted: Change = { sentAt: performance.now(), counts, committedAt: 0, seenAt: 0 };
   open.set(key, noted);
   changes.push(noted);
-  if (inserts) await insertRows(connection, id, id);
+  if (inserts) await insertRows(connection, DATABASE, id, id);
   else await connection.query(`UPDATE ${DATABASE}.${TABLE} SET sent_us = ? WHERE id = ?`, [number, id]);
   noted.committedAt = performance.now();
 }
