@@ -59,12 +59,7 @@ export async function clearTable(options: ClearOptions): Promise<void> {
 
 async function deleteHits(hits: readonly Hit[], options: ClearOptions): Promise<void> {
   const { http, table, version, maxChars, signal } = options;
-  const pending = hits.map(
-    (hit, index): BulkItem => ({
-      index,
-      text: `{"delete":{"_index":${JSON.stringify(hit._index)},"_id":${JSON.stringify(hit._id)},"version":${version},"version_type":"external"}}\n`,
-    }),
-  );
+  const pending = hits.map((hit, index): BulkItem => ({ index, text: deleteLine(hit._index, hit._id, version) }));
   const progress: BulkProgress = { pending, stale: 0, refusals: [] };
   const describe = (at: number): Record<string, string> => ({
     table: formatTableRef(table),
@@ -76,16 +71,22 @@ async function deleteHits(hits: readonly Hit[], options: ClearOptions): Promise<
   if (refused !== undefined) throw refused.error;
 }
 
+/** The line of a bulk request that deletes a document. */
+export function deleteLine(index: string, id: string, version: bigint): string {
+  return `{"delete":{"_index":${JSON.stringify(index)},"_id":${JSON.stringify(id)},"version":${version},"version_type":"external"}}\n`;
+}
+
 /** A shard that did not answer may hold documents that were not seen. */
-function checkShards(body: unknown, options: ClearOptions): void {
+export function checkShards(body: unknown, options: Pick<ClearOptions, 'table' | 'index'>): void {
   const answer = body as { readonly timed_out?: boolean; readonly _shards?: { readonly failed: number } };
   if (answer.timed_out !== true && (answer._shards?.failed ?? 0) === 0) return;
   throw sinkErrors.SINK_OVERLOADED({
-    message: 'some shards did not answer while a table was cleared',
+    message: 'some shards did not answer while a table was searched',
     where: { table: formatTableRef(options.table), index: options.index },
   });
 }
 
-function term(field: string, value: string): string {
+/** A filter of a search. */
+export function term(field: string, value: string): string {
   return `{"term":{${JSON.stringify(field)}:${JSON.stringify(value)}}}`;
 }

@@ -26,6 +26,7 @@ import { clearTable } from './clear.ts';
 import { elasticsearchErrors } from './errors.ts';
 import { EsHttp } from './http.ts';
 import { IndexKeeper } from './indexes.ts';
+import { EsInspector } from './inspector.ts';
 import { arrayElements, objectMembers } from './json-slices.ts';
 import { idOf, MarkerStore } from './markers.ts';
 import type { ElasticsearchRule, ElasticsearchSinkOptions } from './options.ts';
@@ -59,6 +60,7 @@ export class ElasticsearchSink implements Sink {
   readonly #markers: MarkerStore;
   readonly #indexes: IndexKeeper;
   readonly #ruleOf: (table: TableRef) => ElasticsearchRule | undefined;
+  readonly inspector: EsInspector;
   readonly #plans = new Map<string, TablePlan>();
   readonly #states = new WeakMap<ApplyBatch, BatchState>();
   readonly #listeners: ((reason: string) => void)[] = [];
@@ -87,6 +89,16 @@ export class ElasticsearchSink implements Sink {
       templates: options.templates ?? true,
       gcDeletesSeconds: options.gcDeletesSeconds ?? DEFAULTS.gcDeletesSeconds,
       logger: options.logger ?? silentLogger,
+    });
+    this.inspector = new EsInspector({
+      http: this.#http,
+      metaField: this.#metaField,
+      maxChars: this.#maxChars,
+      plan: (schema) => this.#plan(schema),
+      indexOf: (table) => {
+        const rule = this.#ruleOf(table);
+        return rule === undefined ? undefined : ruleIndex(rule, table);
+      },
     });
   }
 

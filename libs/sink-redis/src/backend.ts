@@ -1,5 +1,13 @@
 import type { Finding } from '@mysync/core';
-import type { ApplyBatch, ApplyOutcome, ClearChange, DeleteChange, PutChange, StreamRef } from '@mysync/sink';
+import type {
+  ApplyBatch,
+  ApplyOutcome,
+  ClearChange,
+  DeleteChange,
+  MarkerMove,
+  PutChange,
+  StreamRef,
+} from '@mysync/sink';
 import type { Argument } from './connection.ts';
 
 /** Turns changes into rows of the apply script. */
@@ -10,14 +18,29 @@ export interface RowEncoder {
   indexKeys(change: PutChange | DeleteChange): readonly string[];
 }
 
-export type RowBatch = Omit<ApplyBatch, 'changes'> & { readonly changes: readonly (PutChange | DeleteChange)[] };
+export interface RowBatch {
+  readonly stream: StreamRef;
+  readonly changes: readonly (PutChange | DeleteChange)[];
+  /** null: no marker is looked at or moved (a repair). */
+  readonly marker: MarkerMove | null;
+}
+
 export type ClearBatch = Omit<ApplyBatch, 'changes'> & { readonly changes: readonly ClearChange[] };
+
+export interface KeyedCommand {
+  readonly key: string;
+  readonly command: readonly Argument[];
+}
 
 /** One server or a cluster: what differs between them. */
 export interface RedisBackend {
   readMarker(stream: StreamRef): Promise<string | null>;
   applyRows(batch: RowBatch, encoder: RowEncoder, signal: AbortSignal): Promise<ApplyOutcome>;
   applyClear(batch: ClearBatch, signal: AbortSignal): Promise<ApplyOutcome>;
+  /** Companion keys of all rows, in pages, each at least once (SCAN). */
+  companions(signal: AbortSignal): AsyncIterable<readonly string[]>;
+  /** Runs commands whose keys share a slot with `key`; replies in order, a reply that is an error throws. */
+  ask(commands: readonly KeyedCommand[], signal: AbortSignal): Promise<readonly unknown[]>;
   check(): Promise<readonly Finding[]>;
   close(): Promise<void>;
 }

@@ -28,7 +28,7 @@ export function refusedRows(reply: readonly unknown[], places: readonly number[]
 /** Sends one batch's chunks, each behind the one before, and collects their replies. */
 export class ChunkSender {
   readonly marker: string;
-  readonly next: string;
+  readonly next: string | null;
   readonly results: { readonly reply: ScriptReply | Error; readonly places: readonly number[] }[] = [];
   openBytes = 0;
   readonly #connection: RedisConnection;
@@ -45,8 +45,9 @@ export class ChunkSender {
     signal.throwIfAborted();
     signal.addEventListener('abort', this.#stop, { once: true });
     this.marker = marker;
-    this.next = batch.marker.next;
-    this.#expected = batch.marker.expected === null ? '-' : `+${batch.marker.expected}`;
+    this.next = batch.marker?.next ?? null;
+    const expected = batch.marker?.expected ?? null;
+    this.#expected = expected === null ? '-' : `+${expected}`;
   }
 
   /** True when a chunk found the batch's own next marker: the batch was applied before. */
@@ -61,7 +62,8 @@ export class ChunkSender {
     const before = this.#sent === 0 ? '' : `${this.#batchName}${this.#sent}`;
     this.#sent++;
     const command = ['EVALSHA', script.sha, String(chunk.keys.length + 1), this.marker, ...chunk.keys] as Argument[];
-    command.push('c', this.#expected, before, `${this.#batchName}${this.#sent}`, moves ? `+${this.next}` : '-');
+    if (this.next === null) command.push('', '', '', '', '-');
+    else command.push('c', this.#expected, before, `${this.#batchName}${this.#sent}`, moves ? `+${this.next}` : '-');
     command.push(String(chunk.places.length), this.#deletedTtl, ...more);
     for (const arg of chunk.args) command.push(arg);
     const replies = this.#connection.callAll([command]);

@@ -1,8 +1,9 @@
 import { type Finding, isMysyncError } from '@mysync/core';
-import type { ApplyOutcome, ClearChange, Refusal, StreamRef } from '@mysync/sink';
+import type { ApplyOutcome, ClearChange, MarkerMove, Refusal, StreamRef } from '@mysync/sink';
 import {
   type BackendOptions,
   type ClearBatch,
+  type KeyedCommand,
   type RedisBackend,
   type RowBatch,
   type RowEncoder,
@@ -13,14 +14,13 @@ import { checkServer, unreachable } from './check.ts';
 import { type Chunk, newChunk, refusedRows } from './chunk-sender.ts';
 import { ClusterMarkers } from './cluster-markers.ts';
 import { redisErrors } from './errors.ts';
-import { redisFailure } from './failure.ts';
+import { noErrors, redisFailure } from './failure.ts';
 import { type RedisNames, recordId, redisNames } from './names.ts';
 import type { RedisSettings } from './options.ts';
 import { ClusterRouter, type SlotRequest } from './router.ts';
+import { scanKeys } from './scan.ts';
 import { applyScript, clearScript, markerScript, type Script } from './script.ts';
 import { keySlot } from './slot.ts';
-
-const SCAN_COUNT = '1000';
 
 /**
  * A Redis Cluster.
@@ -49,7 +49,7 @@ export class Cluster implements RedisBackend {
 
   async applyRows(batch: RowBatch, encoder: RowEncoder, signal: AbortSignal): Promise<ApplyOutcome> {
     const { stream, marker } = batch;
-    if (batch.changes.length > 0) {
+    if (marker !== null && batch.changes.length > 0) {
       const before = await this.#markers.compare(stream, marker.expected, marker.next);
       if (before === 'done') return { status: 'applied', stale: 0 };
       if (before === 'moved') return { status: 'marker-moved' };
@@ -58,7 +58,8 @@ export class Cluster implements RedisBackend {
     const chunks = this.#bySlot(batch, encoder, refusals);
     const stale = await this.#run(applyScript, chunks, [], refusals, signal);
     if (refusals.length > 0) return { status: 'refused', refusals: refusals.sort((a, b) => a.index - b.index) };
-    return await this.#move(batch, stale, signal);
+    if (marker === null) return { status: 'applied', stale };
+    return await this.#move(stream, marker, stale, signal);
   }
 
   #bySlot(batch: RowBatch, encoder: RowEncoder, refusals: Refusal[]): readonly SlotChunk[] {
@@ -118,8 +119,8 @@ export class Cluster implements RedisBackend {
     return stale;
   }
 
-  async #move(batch: RowBatch | ClearBatch, stale: number, signal: AbortSignal): Promise<ApplyOutcome> {
-    const moved = await this.#markers.move(batch.stream, batch.marker.expected, batch.marker.next, signal);
+  async #move(stream: StreamRef, marker: MarkerMove, stale: number, signal: AbortSignal): Promise<ApplyOutcome> {
+    const moved = await this.#markers.move(stream, marker.expected, marker.next, signal);
     return moved ? { status: 'applied', stale } : { status: 'marker-moved' };
   }
 
@@ -136,7 +137,7 @@ export class Cluster implements RedisBackend {
       }
     }
     if ((await this.#layout(signal)) !== layout) throw slotsMoving();
-    return await this.#move(batch, 0, signal);
+    return await this.#move(stream, marker, 0, signal);
   }
 
   async #clearMaster(
@@ -149,20 +150,31 @@ export class Cluster implements RedisBackend {
     if (master === undefined) throw slotsMoving();
     const more = [recordId(stream, change.table), versionText(change.version)];
     const refusals: Refusal[] = [];
-    let cursor = '0';
-    do {
-      const connection = await this.#router.connection(master.address);
-      const scan = ['SCAN', cursor, 'MATCH', this.#names.companionGlob, 'COUNT', SCAN_COUNT];
-      const [next, companions] = (await connection.call(scan, signal)) as [string, string[]];
-      cursor = next;
+    const connection = await this.#router.connection(master.address);
+    for await (const companions of scanKeys(connection, this.#names.companionGlob, signal)) {
       const chunks = companions.flatMap((companion): SlotChunk[] => {
         const key = this.#names.rowKey(companion);
         if (key === null) return [];
         return [{ slot: keySlot(key), chunk: { places: [0], keys: [key, companion], args: [] } }];
       });
       await this.#run(clearScript, chunks, more, refusals, signal);
-    } while (cursor !== '0' && refusals.length === 0);
+      if (refusals.length > 0) break;
+    }
     return refusals;
+  }
+
+  /** Throws when slots moved meanwhile: keys that moved along were perhaps not seen. */
+  async *companions(signal: AbortSignal): AsyncGenerator<readonly string[]> {
+    const layout = await this.#layout(signal);
+    for (const master of await this.#router.masters()) {
+      yield* scanKeys(await this.#router.connection(master.address), this.#names.companionGlob, signal);
+    }
+    if ((await this.#layout(signal)) !== layout) throw slotsMoving();
+  }
+
+  async ask(commands: readonly KeyedCommand[], signal: AbortSignal): Promise<readonly unknown[]> {
+    const requests = commands.map(({ key, command }): SlotRequest => ({ slot: keySlot(key), command }));
+    return noErrors(await this.#router.run(requests, signal), 'the cluster');
   }
 
   /** Who owns which slots; throws while some are on their way: a scan could miss a key that moves from one master to another. */
@@ -203,6 +215,6 @@ interface SlotChunk {
 
 function slotsMoving(): Error {
   return redisErrors.REDIS_SLOTS_MOVING({
-    message: 'slots of the cluster are being moved, a table cannot be cleared now',
+    message: 'slots of the cluster are being moved: a scan would not see every key',
   });
 }

@@ -20,6 +20,12 @@ export function isReply(error: unknown): boolean {
   return error instanceof Error && error.name === 'ReplyError';
 }
 
+/** The replies, or the first that is an error thrown. */
+export function noErrors(replies: readonly unknown[], where: string): readonly unknown[] {
+  for (const reply of replies) if (reply instanceof Error) throw redisFailure(reply, where);
+  return replies;
+}
+
 /** `where`: the server, as host:port. The text of the cause only: ioredis keeps a failed command's arguments on the error. */
 export function redisFailure(error: unknown, where: string): MysyncError {
   if (isMysyncError(error)) return error;

@@ -36,9 +36,17 @@ export interface TableMapper {
   readonly shape: string;
   /** Appends the row to the script's arguments. `id`: 12 hex digits of stream and table. Throws when it can never be applied. */
   encode(change: PutChange | DeleteChange, version: string, id: string, args: Argument[]): void;
+  /** What is stored of a whole row. */
+  stored(row: readonly ColumnValue[]): StoredForm;
+  readonly expires: boolean;
   /** The keys of a row's memberships, for the check that they share its slot. */
   indexKeys(row: readonly ColumnValue[], key: RowKey): readonly string[];
 }
+
+/** A string, or the fields of a hash: null where the field is not there. */
+export type StoredForm =
+  | { readonly kind: 'string'; readonly text: Argument }
+  | { readonly kind: 'hash'; readonly fields: readonly (readonly [name: string, value: Argument | null])[] };
 
 type FieldWriter = (value: Exclude<ColumnValue, null | undefined>) => Argument;
 
@@ -51,7 +59,7 @@ export function compileTable(rule: RedisTableRule, schema: TableSchema, cluster:
   if (cluster) for (const index of indexes) checkSlot(schema, keyOf, index);
   const names = fields.map((field) => field.name);
   const shape = digest(JSON.stringify([rule.as, names, rule.nulls ?? 'omit', rule.ttlSeconds ?? 0])).slice(0, 8);
-  const encodePut =
+  const { encodePut, stored } =
     rule.as === 'json' ? jsonEncoder(rule, schema, fields, indexes) : hashEncoder(rule, fields, indexes, names);
   return {
     schema,
@@ -61,25 +69,30 @@ export function compileTable(rule: RedisTableRule, schema: TableSchema, cluster:
       if (change.kind === 'delete') args.push('d', `${version}-${shape}${id}`);
       else encodePut(change, `${version}+${shape}${id}`, args);
     },
+    stored,
+    expires: rule.ttlSeconds !== undefined,
     indexKeys: (row, key) => indexes.filter((index) => isMember(index, row)).map((index) => index.key(row, key)),
   };
 }
 
-type PutEncoder = (change: PutChange, record: string, args: Argument[]) => void;
+interface RowForms {
+  readonly encodePut: (change: PutChange, record: string, args: Argument[]) => void;
+  readonly stored: (row: readonly ColumnValue[]) => StoredForm;
+}
 
 function jsonEncoder(
   rule: RedisTableRule,
   schema: TableSchema,
   fields: readonly ProjectedColumn[],
   indexes: readonly CompiledIndex[],
-): PutEncoder {
+): RowForms {
   const write = compileJsonWriter(fields, {
     decimals: rule.decimals ?? 'string',
     bytes: rule.bytes === 'hex' ? 'hex' : 'base64',
   });
   const plain = indexes.length === 0 && rule.ttlSeconds === undefined;
   const ttl = rule.ttlSeconds === undefined ? '' : String(rule.ttlSeconds);
-  return (change, record, args) => {
+  const encodePut: RowForms['encodePut'] = (change, record, args) => {
     if (change.row.includes(undefined) && fields.some((field) => change.row[field.index] === undefined)) {
       throw redisErrors.REDIS_PARTIAL_ROW({
         message: `a row of ${formatTableRef(schema)} lacks columns, and a JSON value cannot be changed in part`,
@@ -92,6 +105,7 @@ function jsonEncoder(
       pushMemberships(indexes, change, args);
     }
   };
+  return { encodePut, stored: (row) => ({ kind: 'string', text: write(row) }) };
 }
 
 function hashEncoder(
@@ -99,32 +113,41 @@ function hashEncoder(
   fields: readonly ProjectedColumn[],
   indexes: readonly CompiledIndex[],
   names: readonly string[],
-): PutEncoder {
+): RowForms {
   const writers = fields.map((field) => fieldWriter(field.column, rule.bytes ?? 'base64'));
   const masked = fields.some((field) => field.mask !== 'none');
   const emptyNulls = rule.nulls === 'empty';
   const ttl = rule.ttlSeconds === undefined ? '' : String(rule.ttlSeconds);
-  const general: PutEncoder = (change, record, args) => {
+  /** null: the field is not there; undefined: the image lacks the column. */
+  const fieldValue = (row: readonly ColumnValue[], field: ProjectedColumn, at: number): Argument | null | undefined => {
+    const value = maskValue(row[field.index], field);
+    if (value === undefined) return undefined;
+    if (value === null) return emptyNulls ? '' : null;
+    return field.mask === 'none' ? (writers[at] as FieldWriter)(value) : String(value);
+  };
+  const general: RowForms['encodePut'] = (change, record, args) => {
     const pairs: Argument[] = [];
     const nulls: string[] = [];
     let partial = false;
     fields.forEach((field, at) => {
-      const value = maskValue(change.row[field.index], field);
+      const value = fieldValue(change.row, field, at);
       if (value === undefined) partial = true;
-      else if (value !== null)
-        pairs.push(field.name, field.mask === 'none' ? (writers[at] as FieldWriter)(value) : String(value));
-      else if (emptyNulls) pairs.push(field.name, '');
-      else nulls.push(field.name);
+      else if (value === null) nulls.push(field.name);
+      else pairs.push(field.name, value);
     });
     args.push('g', record, 'h', partial ? '1' : '0', ttl, String(pairs.length));
     for (const each of pairs) args.push(each);
     args.push(String(nulls.length), ...nulls);
     pushMemberships(indexes, change, args);
   };
+  const stored: RowForms['stored'] = (row) => ({
+    kind: 'hash',
+    fields: fields.map((field, at) => [field.name, fieldValue(row, field, at) ?? null] as const),
+  });
   const plain = indexes.length === 0 && ttl === '' && !masked;
-  if (!plain || fields.length === 0 || fields.length > MAX_PLAIN_FIELDS) return general;
+  if (!plain || fields.length === 0 || fields.length > MAX_PLAIN_FIELDS) return { encodePut: general, stored };
   const places = fields.map((field) => field.index);
-  return (change, record, args) => {
+  const encodePut: RowForms['encodePut'] = (change, record, args) => {
     if (announced.get(args) !== names) {
       announced.set(args, names);
       args.push('f', String(names.length), ...names);
@@ -142,6 +165,7 @@ function hashEncoder(
       args.push((writers[at] as FieldWriter)(value));
     }
   };
+  return { encodePut, stored };
 }
 
 /** The field names that the `h` rows of a script's arguments have, as last said in them. */

@@ -3,6 +3,7 @@ import { type ApplyOutcome, type ClearChange, type Refusal, type StreamRef, sink
 import {
   type BackendOptions,
   type ClearBatch,
+  type KeyedCommand,
   type RedisBackend,
   type RowBatch,
   type RowEncoder,
@@ -12,17 +13,17 @@ import { checkServer, unreachable } from './check.ts';
 import { ChunkSender, newChunk, refusedRows } from './chunk-sender.ts';
 import { type Argument, RedisConnection } from './connection.ts';
 import { redisErrors } from './errors.ts';
-import { redisFailure, replyCode } from './failure.ts';
+import { noErrors, redisFailure, replyCode } from './failure.ts';
 import { takeBack } from './mapper.ts';
 import { type RedisNames, recordId, redisNames } from './names.ts';
 import type { RedisSettings } from './options.ts';
+import { scanKeys } from './scan.ts';
 import { applyScript, clearScript } from './script.ts';
 
 /** Replies that mean: this is not the server to write to, look for another one. */
 const LEAVE = new Set(['READONLY', 'MASTERDOWN', 'LOADING']);
 const MAX_CHUNK_BYTES = 1 << 20;
 const MAX_OPEN_BYTES = 8 << 20;
-const SCAN_COUNT = 1_000;
 
 /**
  * One Redis server.
@@ -97,14 +98,10 @@ export class SingleServer implements RedisBackend {
     const before = this.#outcome(first, [], connection);
     if (before.status !== 'applied' || first.isDone) return before;
     for (const change of batch.changes) {
-      let cursor = '0';
-      do {
-        const scan = ['SCAN', cursor, 'MATCH', this.#names.companionGlob, 'COUNT', String(SCAN_COUNT)];
-        const [next, companions] = (await connection.call(scan, signal)) as [string, string[]];
-        cursor = next;
+      for await (const companions of scanKeys(connection, this.#names.companionGlob, signal)) {
         const outcome = await this.#clearRows(connection, batch, change, companions, signal);
         if (outcome.status !== 'applied') return outcome;
-      } while (cursor !== '0');
+      }
     }
     using last = new ChunkSender(connection, batch, marker, signal);
     last.send(applyScript, newChunk(), [], 0, true);
@@ -133,6 +130,19 @@ export class SingleServer implements RedisBackend {
     }
     await sender.settle();
     return this.#outcome(sender, [], connection);
+  }
+
+  async *companions(signal: AbortSignal): AsyncGenerator<readonly string[]> {
+    yield* scanKeys(await this.#get(), this.#names.companionGlob, signal);
+  }
+
+  async ask(commands: readonly KeyedCommand[], signal: AbortSignal): Promise<readonly unknown[]> {
+    const connection = await this.#get();
+    const replies = await connection.callAll(
+      commands.map(({ command }) => command),
+      signal,
+    );
+    return noErrors(replies, connection.name);
   }
 
   async check(): Promise<readonly Finding[]> {

@@ -5,8 +5,9 @@ import { type ClearBatch, type RedisBackend, type RowBatch, type RowEncoder, ver
 import { Cluster } from './cluster.ts';
 import type { Argument } from './connection.ts';
 import { redisErrors } from './errors.ts';
+import { RedisInspector } from './inspector.ts';
 import { compileTable, type TableMapper } from './mapper.ts';
-import { recordId } from './names.ts';
+import { recordId, redisNames } from './names.ts';
 import { type RedisSinkOptions, type RedisTableRule, redisSettings } from './options.ts';
 import { SingleServer } from './single-server.ts';
 
@@ -24,6 +25,7 @@ export class RedisSink implements Sink {
   readonly #ruleOf: (table: TableRef) => RedisTableRule | undefined;
   readonly #cluster: boolean;
   readonly #backend: RedisBackend;
+  readonly inspector: RedisInspector;
   readonly #mappers = new Map<string, TableMapper>();
   /** The same, by the very object: what almost every change finds. */
   readonly #mapperOf = new WeakMap<TableSchema, TableMapper>();
@@ -39,6 +41,15 @@ export class RedisSink implements Sink {
     this.#backend = settings.cluster
       ? new Cluster(settings, backendOptions)
       : new SingleServer(settings, backendOptions);
+    this.inspector = new RedisInspector({
+      backend: this.#backend,
+      names: redisNames(settings.prefix),
+      chunkRows: settings.chunkRows,
+      deletedTtlSeconds: settings.deletedTtlSeconds,
+      oneSlot: !settings.cluster,
+      mapper: (schema) => this.#mapper(schema),
+      encoder: (stream) => this.#encoder(stream),
+    });
   }
 
   async check(): Promise<readonly Finding[]> {

@@ -3,6 +3,7 @@
  * They need a real store; each test works on a bench of its own.
  */
 import { describe, test } from 'node:test';
+import { inspectTests } from './conformance-inspect.ts';
 import { type SinkConformanceOptions, Trial } from './conformance-kit.ts';
 import { markerTests } from './conformance-marker.ts';
 import { orderTests } from './conformance-order.ts';
@@ -13,7 +14,7 @@ export { del, itemRow, items, pairs, put, TrialWriter } from './conformance-kit.
 
 export function sinkConformance(options: SinkConformanceOptions): void {
   const partial = options.mergesPartialRows === false ? {} : partialTests;
-  const tests = { ...orderTests, ...markerTests, ...valueTests, ...partial };
+  const tests = { ...orderTests, ...markerTests, ...valueTests, ...inspectTests, ...partial };
   describe(`sink conformance: ${options.name}`, () => {
     for (const [name, body] of Object.entries(tests)) {
       test(name, async () => {

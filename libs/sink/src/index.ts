@@ -1,4 +1,5 @@
 export { sinkErrors } from './errors.ts';
+export type { InspectedRow, RowVerdict, SinkInspector, StoredRecord } from './inspector.ts';
 export type {
   ApplyBatch,
   ApplyOutcome,

@@ -6,6 +6,7 @@
  * (design: writers). An equal version counts as done, an older one is refused.
  */
 import type { ColumnValue, Finding, RowKey, TableRef, TableSchema } from '@mysync/core';
+import type { SinkInspector } from './inspector.ts';
 
 /** A row's newest state. At most one change per key in a batch: the writer has collapsed the rest. */
 export interface PutChange {
@@ -112,6 +113,9 @@ export interface Sink {
    * change): writers then read their marker again.
    */
   onDoubt(callback: (reason: string) => void): void;
+
+  /** What is stored, for `mysync verify`. */
+  readonly inspector: SinkInspector;
 
   close(): Promise<void>;
 }

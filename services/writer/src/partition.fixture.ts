@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Clock, TableRef, TableSchema } from '@mysync/core';
-import type { ApplyBatch, ApplyOutcome, Sink } from '@mysync/sink';
+import type { ApplyBatch, ApplyOutcome, Sink, SinkInspector } from '@mysync/sink';
 import { type AssignedPartition, type Header, type RecordBatch, transportErrors } from '@mysync/transport';
 import { parseMarker } from './marker.ts';
 import type { TestLog } from './test-log.fixture.ts';
@@ -29,6 +29,10 @@ export class MemorySink implements Sink {
   /** Two writers use it. */
   shared = false;
   #doubt: (reason: string) => void = () => undefined;
+
+  get inspector(): SinkInspector {
+    throw new Error('writers inspect nothing');
+  }
 
   check(): Promise<readonly []> {
     return Promise.resolve([]);

@@ -1,0 +1,158 @@
+import type { TableRef, TableSchema } from '@mysync/core';
+import type { InspectedRow, PutChange, RowVerdict, SinkInspector, StoredRecord, StreamRef } from '@mysync/sink';
+import { type BulkItem, type BulkProgress, sendBulk } from './bulk.ts';
+import { deleteLine, term } from './clear.ts';
+import { elasticsearchErrors } from './errors.ts';
+import type { EsHttp } from './http.ts';
+import { arrayElements, objectMembers } from './json-slices.ts';
+import { idOf } from './markers.ts';
+import type { TablePlan } from './plan.ts';
+import { scrollRecords } from './scroll.ts';
+
+export interface EsInspectorOptions {
+  readonly http: EsHttp;
+  readonly metaField: string;
+  readonly maxChars: number;
+  plan(schema: TableSchema): TablePlan;
+  /** Index of a table; undefined when no rule maps it. */
+  indexOf(table: TableRef): string | undefined;
+}
+
+/** Documents that one request asks for. */
+const PAGE = 500;
+
+/**
+ * Looks at documents. Elasticsearch makes no checksums, so the documents themselves are read; their text is compared member by
+ * member with the one that the sink writes, without reading numbers into doubles.
+ */
+export class EsInspector implements SinkInspector {
+  readonly #options: EsInspectorOptions;
+
+  constructor(options: EsInspectorOptions) {
+    this.#options = options;
+  }
+
+  targetOf(row: InspectedRow): string {
+    const id = this.#options.plan(row.schema).id(asPut(row, 0n));
+    if (typeof id !== 'string') throw id;
+    return id;
+  }
+
+  async compare(rows: readonly InspectedRow[], signal: AbortSignal): Promise<readonly RowVerdict[]> {
+    const verdicts: RowVerdict[] = [];
+    for (let from = 0; from < rows.length; from += PAGE) {
+      const page = rows.slice(from, from + PAGE);
+      const wanted = page.map((row) => ({ index: this.#options.plan(row.schema).index, id: this.targetOf(row) }));
+      const documents = await this.#get(wanted, signal);
+      for (const [at, row] of page.entries()) verdicts.push(this.#compareRow(row, documents[at] ?? null));
+    }
+    return verdicts;
+  }
+
+  async *records(
+    table: TableRef,
+    streams: readonly StreamRef[],
+    signal: AbortSignal,
+  ): AsyncGenerator<readonly StoredRecord[]> {
+    const { http, metaField } = this.#options;
+    const index = this.#options.indexOf(table);
+    if (index === undefined) return;
+    const filters = [
+      `{"terms":{${JSON.stringify(`${metaField}.stream`)}:${JSON.stringify(streams.map(idOf))}}}`,
+      term(`${metaField}.database`, table.database),
+      term(`${metaField}.table`, table.table),
+    ];
+    yield* scrollRecords({ http, index, table, filters, signal });
+  }
+
+  async find(
+    table: TableRef,
+    targets: readonly string[],
+    signal: AbortSignal,
+  ): Promise<readonly (StoredRecord | null)[]> {
+    const index = this.#options.indexOf(table);
+    if (index === undefined) return targets.map(() => null);
+    const documents = await this.#get(
+      targets.map((id) => ({ index, id })),
+      signal,
+    );
+    return documents.map((document, at) =>
+      document === null ? null : { target: targets[at] as string, version: document.version },
+    );
+  }
+
+  async rewrite(stream: StreamRef, rows: readonly InspectedRow[], version: bigint, signal: AbortSignal): Promise<void> {
+    const streamText = JSON.stringify(idOf(stream));
+    const lines = rows.map((row) => {
+      const text = this.#options.plan(row.schema).putLines(asPut(row, version), streamText);
+      if (typeof text !== 'string') throw text;
+      return text;
+    });
+    await this.#send(lines, signal);
+  }
+
+  async remove(table: TableRef, targets: readonly string[], version: bigint, signal: AbortSignal): Promise<void> {
+    const index = this.#options.indexOf(table);
+    if (index === undefined) return;
+    await this.#send(
+      targets.map((id) => deleteLine(index, id, version)),
+      signal,
+    );
+  }
+
+  async #send(lines: readonly string[], signal: AbortSignal): Promise<void> {
+    const { http, maxChars } = this.#options;
+    const pending = lines.map((text, index): BulkItem => ({ index, text }));
+    const progress: BulkProgress = { pending, stale: 0, refusals: [] };
+    await sendBulk(progress, { http, maxChars, refresh: false, describe: () => ({}), signal });
+    const [refused] = progress.refusals;
+    if (refused !== undefined) throw refused.error;
+  }
+
+  #compareRow(row: InspectedRow, document: StoredDocument | null): RowVerdict {
+    if (document === null) return { state: 'missing', version: null, fields: [] };
+    const { metaField, plan } = this.#options;
+    const { version, members } = document;
+    const lines = plan(row.schema).putLines(asPut(row, version), '""');
+    // What cannot be stored should not be there.
+    if (typeof lines !== 'string') return { state: 'different', version, fields: [] };
+    const expected = objectMembers(lines.slice(lines.indexOf('\n') + 1));
+    const names = new Set([...expected.keys(), ...members.keys()]);
+    names.delete(metaField);
+    const fields = [...names].filter((name) => expected.get(name) !== members.get(name));
+    return { state: fields.length === 0 ? 'equal' : 'different', version, fields };
+  }
+
+  /** In order; null where there is no document. */
+  async #get(
+    wanted: readonly { readonly index: string; readonly id: string }[],
+    signal: AbortSignal,
+  ): Promise<readonly (StoredDocument | null)[]> {
+    if (wanted.length === 0) return [];
+    const docs = wanted.map(({ index, id }) => `{"_index":${JSON.stringify(index)},"_id":${JSON.stringify(id)}}`);
+    const body = `{"docs":[${docs.join(',')}]}`;
+    const text = await this.#options.http.requestText({ method: 'POST', path: '/_mget', body, signal });
+    return arrayElements(objectMembers(text).get('docs') ?? '[]').map((doc, at) => {
+      const members = objectMembers(doc);
+      if (members.has('error')) {
+        throw elasticsearchErrors.ES_REQUEST_REFUSED({
+          message: 'a stored document could not be read',
+          where: { index: wanted[at]?.index ?? '', id: wanted[at]?.id ?? '' },
+          cause: new Error(members.get('error')),
+        });
+      }
+      const source = members.get('_source');
+      if (source === undefined) return null;
+      return { version: BigInt(members.get('_version') ?? '0'), members: objectMembers(source) };
+    });
+  }
+}
+
+interface StoredDocument {
+  readonly version: bigint;
+  readonly members: ReadonlyMap<string, string>;
+}
+
+function asPut({ schema, key, row }: InspectedRow, version: bigint): PutChange {
+  return { kind: 'put', schema, key, row, version, offset: -1 };
+}

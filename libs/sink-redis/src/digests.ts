@@ -1,0 +1,86 @@
+/**
+ * Digests of stored rows, made where they are stored, so that rows which are right never travel.
+ *
+ * A value's text is its length, a colon and its bytes, or `-` where there is none; a row's text is `+` or `-` (its companion says that it is
+ * there), then its values'. What stands in the way (a key of another type) has the text `!`.
+ */
+import { createHash } from 'node:crypto';
+import type { Argument } from './connection.ts';
+import type { StoredForm } from './mapper.ts';
+
+/**
+ * KEYS: key and companion of each row. ARGV 1: `all` (one digest over all rows), `rows` (per row: digest, whether the key is there, the companion's
+ * first 17 characters) or `fields` (per field of the first row: its digest); 2: `j` or `h`; then the names of the fields.
+ */
+export const DIGEST_SCRIPT = `
+local level, kind, names = ARGV[1], ARGV[2], {}
+for n = 3, #ARGV do names[n - 2] = ARGV[n] end
+local function read(key)
+  if kind == 'j' then
+    local value = redis.pcall('GET', key)
+    if type(value) == 'table' and value.err then return nil end
+    return {value}
+  end
+  local values = {}
+  for from = 1, #names, 4000 do
+    local part = redis.pcall('HMGET', key, unpack(names, from, math.min(from + 3999, #names)))
+    if part.err then return nil end
+    for _, value in ipairs(part) do values[#values + 1] = value end
+  end
+  return values
+end
+local function text(value) return value and #value .. ':' .. value or '-' end
+local found = {}
+for at = 1, #KEYS, 2 do
+  local companion = redis.pcall('GET', KEYS[at + 1])
+  if type(companion) == 'table' then companion = '' end
+  companion = companion and string.sub(companion, 1, 17) or ''
+  local values = read(KEYS[at])
+  local parts = {string.sub(companion, 17) == '+' and '+' or '-'}
+  if values then for _, value in ipairs(values) do parts[#parts + 1] = text(value) end else parts[2] = '!' end
+  if level == 'fields' then
+    for n = 2, #parts do found[#found + 1] = redis.sha1hex(parts[n]) end
+    return found
+  end
+  local row = redis.sha1hex(table.concat(parts))
+  found[#found + 1] = row
+  if level == 'rows' then
+    found[#found + 1] = redis.call('EXISTS', KEYS[at])
+    found[#found + 1] = companion
+  end
+end
+if level == 'all' then return redis.sha1hex(table.concat(found)) end
+return found
+`;
+
+/** What the script says of a row that is there as it should be, and of each of its fields. */
+export function rowDigest(form: StoredForm): string {
+  const hash = createHash('sha1').update('+');
+  for (const value of valuesOf(form)) addText(hash, value);
+  return hash.digest('hex');
+}
+
+export function fieldDigests(form: StoredForm): readonly string[] {
+  return valuesOf(form).map((value) => {
+    const hash = createHash('sha1');
+    addText(hash, value);
+    return hash.digest('hex');
+  });
+}
+
+/** Of the digests of rows, in order. */
+export function digestOfAll(digests: readonly string[]): string {
+  return createHash('sha1').update(digests.join('')).digest('hex');
+}
+
+function valuesOf(form: StoredForm): readonly (Argument | null)[] {
+  return form.kind === 'string' ? [form.text] : form.fields.map(([, value]) => value);
+}
+
+function addText(hash: ReturnType<typeof createHash>, value: Argument | null): void {
+  if (value === null) {
+    hash.update('-');
+    return;
+  }
+  hash.update(`${typeof value === 'string' ? Buffer.byteLength(value) : value.length}:`).update(value);
+}

@@ -1,0 +1,200 @@
+import type { TableRef, TableSchema } from '@mysync/core';
+import {
+  type InspectedRow,
+  type RowVerdict,
+  type SinkInspector,
+  type StoredRecord,
+  type StreamRef,
+  sinkErrors,
+} from '@mysync/sink';
+import { type KeyedCommand, type RedisBackend, type RowEncoder, type ScriptReply, versionText } from './backend.ts';
+import type { Argument } from './connection.ts';
+import { DIGEST_SCRIPT, digestOfAll, fieldDigests, rowDigest } from './digests.ts';
+import type { StoredForm, TableMapper } from './mapper.ts';
+import { type RedisNames, recordId } from './names.ts';
+import { applyScript } from './script.ts';
+
+export interface RedisInspectorOptions {
+  readonly backend: RedisBackend;
+  readonly names: RedisNames;
+  readonly chunkRows: number;
+  readonly deletedTtlSeconds: number;
+  /** Keys of several rows may stand in one command. */
+  readonly oneSlot: boolean;
+  mapper(schema: TableSchema): TableMapper;
+  encoder(stream: StreamRef): RowEncoder;
+}
+
+/** A row, where it is stored and as what. */
+interface Placed {
+  readonly target: string;
+  readonly form: StoredForm;
+  readonly expires: boolean;
+}
+
+/**
+ * Looks at what stands in Redis.
+ *
+ * 1. Digests are made in Redis, of many rows at once, then of each, then of each field: only what differs is looked at closer, and
+ *    no value travels.
+ * 2. A row is there when its companion says so and its key exists: a key without a companion is a stranger's.
+ */
+export class RedisInspector implements SinkInspector {
+  readonly #options: RedisInspectorOptions;
+
+  constructor(options: RedisInspectorOptions) {
+    this.#options = options;
+  }
+
+  targetOf({ schema, key, row }: InspectedRow): string {
+    return this.#options.mapper(schema).keyOf(row, key);
+  }
+
+  async compare(rows: readonly InspectedRow[], signal: AbortSignal): Promise<readonly RowVerdict[]> {
+    const verdicts: RowVerdict[] = [];
+    const { chunkRows } = this.#options;
+    for (let from = 0; from < rows.length; from += chunkRows) {
+      verdicts.push(...(await this.#compareChunk(rows.slice(from, from + chunkRows), signal)));
+    }
+    return verdicts;
+  }
+
+  async *records(
+    table: TableRef,
+    streams: readonly StreamRef[],
+    signal: AbortSignal,
+  ): AsyncGenerator<readonly StoredRecord[]> {
+    const ids = new Set(streams.map((stream) => recordId(stream, table)));
+    for await (const companions of this.#options.backend.companions(signal)) {
+      const records = await this.#read(companions, signal);
+      yield records.flatMap((record, at) => {
+        const target = this.#options.names.rowKey(companions[at] as string);
+        if (record === null || target === null || !ids.has(record.slice(25, 37))) return [];
+        return isThere(record) ? [{ target, version: versionOf(record) }] : [];
+      });
+    }
+  }
+
+  async find(
+    _table: TableRef,
+    targets: readonly string[],
+    signal: AbortSignal,
+  ): Promise<readonly (StoredRecord | null)[]> {
+    const { names } = this.#options;
+    const records = await this.#read(
+      targets.map((target) => names.companion(target)),
+      signal,
+    );
+    return records.map((record, at) =>
+      record !== null && isThere(record) ? { target: targets[at] as string, version: versionOf(record) } : null,
+    );
+  }
+
+  async rewrite(stream: StreamRef, rows: readonly InspectedRow[], version: bigint, signal: AbortSignal): Promise<void> {
+    const changes = rows.map((row) => ({ kind: 'put', ...row, version, offset: -1 }) as const);
+    const { backend, encoder } = this.#options;
+    const outcome = await backend.applyRows({ stream, changes, marker: null }, encoder(stream), signal);
+    if (outcome.status === 'refused') throw outcome.refusals[0]?.error;
+  }
+
+  async remove(_table: TableRef, targets: readonly string[], version: bigint, signal: AbortSignal): Promise<void> {
+    const { backend, names, deletedTtlSeconds } = this.#options;
+    const companions = targets.map((target) => names.companion(target));
+    const records = await this.#read(companions, signal);
+    const commands = records.flatMap((record, at): KeyedCommand[] => {
+      if (record === null) return [];
+      const [key, companion] = [targets[at] as string, companions[at] as string];
+      const gone = `${versionText(version)}-${record.slice(17, 37)}`;
+      const args = ['', '', '', '', '-', '1', String(deletedTtlSeconds), 'd', gone];
+      return [{ key, command: ['EVAL', applyScript.text, '3', key, key, companion, ...args] }];
+    });
+    for (const reply of (await backend.ask(commands, signal)) as readonly ScriptReply[]) {
+      if (reply[0] !== 'refused') continue;
+      throw sinkErrors.SINK_WRONG_TYPE({ message: `Redis refused to delete a row: ${reply[3]}` });
+    }
+  }
+
+  async #compareChunk(rows: readonly InspectedRow[], signal: AbortSignal): Promise<readonly RowVerdict[]> {
+    const { mapper, oneSlot, backend } = this.#options;
+    const placed = rows.map(({ schema, key, row }): Placed => {
+      const { keyOf, stored, expires } = mapper(schema);
+      return { target: keyOf(row, key), form: stored(row), expires };
+    });
+    const digests = placed.map(({ form }) => rowDigest(form));
+    const [first] = placed;
+    if (first === undefined) return [];
+    const alike = oneSlot && rows.every((row) => row.schema === rows[0]?.schema);
+    if (alike) {
+      const [all] = await backend.ask([this.#digests('all', placed, first.form)], signal);
+      if (all === digestOfAll(digests)) return placed.map(() => EQUAL);
+    }
+    const replies = alike
+      ? perRow((await backend.ask([this.#digests('rows', placed, first.form)], signal))[0])
+      : (
+          await backend.ask(
+            placed.map((each) => this.#digests('rows', [each], each.form)),
+            signal,
+          )
+        ).flatMap(perRow);
+    const verdicts: RowVerdict[] = [];
+    for (const [at, each] of placed.entries()) {
+      const reply = replies[at] as DigestedRow;
+      if (reply.digest === digests[at]) verdicts.push({ ...EQUAL, version: versionOf(reply.companion) });
+      else verdicts.push(await this.#differing(each, reply, signal));
+    }
+    return verdicts;
+  }
+
+  async #differing({ target, form, expires }: Placed, reply: DigestedRow, signal: AbortSignal): Promise<RowVerdict> {
+    const version = reply.companion === '' ? null : versionOf(reply.companion);
+    if (!isThere(reply.companion) || !reply.exists) {
+      return { state: expires && isThere(reply.companion) ? 'expired' : 'missing', version, fields: [] };
+    }
+    if (form.kind === 'string') return { state: 'different', version, fields: [] };
+    const placed = { target, form, expires };
+    const [found] = (await this.#options.backend.ask([this.#digests('fields', [placed], form)], signal)) as [string[]];
+    const expected = fieldDigests(form);
+    const fields = form.fields.filter((_, at) => found[at] !== expected[at]).map(([name]) => name);
+    return { state: 'different', version, fields };
+  }
+
+  #digests(level: 'all' | 'rows' | 'fields', placed: readonly Placed[], form: StoredForm): KeyedCommand {
+    const keys = placed.flatMap(({ target }) => [target, this.#options.names.companion(target)]);
+    const names = form.kind === 'string' ? [] : form.fields.map(([name]) => name);
+    const command: Argument[] = ['EVAL', DIGEST_SCRIPT, String(keys.length), ...keys, level];
+    command.push(form.kind === 'string' ? 'j' : 'h', ...names);
+    return { key: keys[0] ?? '', command };
+  }
+
+  /** Companions' texts, in order; null where there is none. */
+  async #read(companions: readonly string[], signal: AbortSignal): Promise<readonly (string | null)[]> {
+    const commands = companions.map((key) => ({ key, command: ['GET', key] }));
+    return (await this.#options.backend.ask(commands, signal)) as (string | null)[];
+  }
+}
+
+const EQUAL: RowVerdict = { state: 'equal', version: null, fields: [] };
+
+interface DigestedRow {
+  readonly digest: string;
+  readonly exists: boolean;
+  readonly companion: string;
+}
+
+function perRow(reply: unknown): readonly DigestedRow[] {
+  const values = reply as readonly (string | number)[];
+  const rows: DigestedRow[] = [];
+  for (let at = 0; at + 2 < values.length; at += 3) {
+    rows.push({ digest: String(values[at]), exists: values[at + 1] === 1, companion: String(values[at + 2]) });
+  }
+  return rows;
+}
+
+/** `record`: a companion, or its first 17 characters. */
+function isThere(record: string): boolean {
+  return record.charAt(16) === '+';
+}
+
+function versionOf(record: string): bigint {
+  return BigInt(`0x${record.slice(0, 16)}`);
+}
