@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Apache Kafka brokers (KRaft, each its own controller) from Maven artifacts.
 # KAFKA_VERSION: 4.1.1, or 3.9.1. NODES: 1, or 3 (replication factor 3, min.insync.replicas 2, unclean election off).
+# ADVERTISED_PORTS: 'P1 P2 P3', the ports of proxies in front of the nodes: a second listener of each node, which vars prints as
+# KAFKA_ADVERTISED_LISTENERS, tells its clients to connect there; brokers among themselves, and KAFKA_BROKERS, go without.
 # Options after -- are key=value lines for server.properties. PART='n2 ...' narrows a verb to these nodes.
 # The log cleaner runs every second, so a topic with short segments is compacted within seconds.
 NAME=kafka
@@ -10,12 +12,14 @@ NAME=kafka
 settings() {
   setting KAFKA_VERSION 4.1.1
   setting NODES 1
+  setting ADVERTISED_PORTS ''
   LIB=$ROOT/$KAFKA_VERSION
   PARTS=(n1)
   [ "$NODES" = 1 ] || PARTS=(n1 n2 n3)
 }
 
 port() { echo $((PORT + ${1#n} - 1)); }            # port PART: where clients connect
+advertised_port() { echo $((PORT + ${1#n} + 4)); } # advertised_port PART: the listener behind the proxy
 controller_port() { echo $((PORT + ${1#n} + 9)); } # controller_port PART
 ports_of() { echo "$(port "$1") $(controller_port "$1")"; }
 
@@ -40,7 +44,12 @@ install() {
 }
 
 configure() { # configure PART: writes its server.properties
-  local node voters=() name replicas=1 insync=1
+  local node voters=() name replicas=1 insync=1 listener='' advertised='' ports
+  if [ -n "$ADVERTISED_PORTS" ]; then
+    read -r -a ports <<<"$ADVERTISED_PORTS"
+    listener=,PROXIED://127.0.0.1:$(advertised_port "$1")
+    advertised=,PROXIED://127.0.0.1:${ports[${1#n} - 1]}
+  fi
   for node in n1 n2 n3; do
     [ "$NODES" = 1 ] && [ "$node" != n1 ] || voters+=("${node#n}@127.0.0.1:$(controller_port "$node")")
   done
@@ -50,11 +59,11 @@ configure() { # configure PART: writes its server.properties
 	process.roles=broker,controller
 	node.id=${1#n}
 	controller.quorum.voters=$name
-	listeners=PLAINTEXT://127.0.0.1:$(port "$1"),CONTROLLER://127.0.0.1:$(controller_port "$1")
-	advertised.listeners=PLAINTEXT://127.0.0.1:$(port "$1")
+	listeners=PLAINTEXT://127.0.0.1:$(port "$1"),CONTROLLER://127.0.0.1:$(controller_port "$1")$listener
+	advertised.listeners=PLAINTEXT://127.0.0.1:$(port "$1")$advertised
 	controller.listener.names=CONTROLLER
 	inter.broker.listener.name=PLAINTEXT
-	listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+	listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,PROXIED:PLAINTEXT
 	log.dirs=$RUN/$1
 	auto.create.topics.enable=false
 	num.partitions=1
@@ -106,10 +115,14 @@ start() {
 }
 
 vars() {
-  local part brokers=() list
-  for part in "${ALL_PARTS[@]}"; do brokers+=("127.0.0.1:$(port "$part")"); done
+  local part brokers=() proxied=() list
+  for part in "${ALL_PARTS[@]}"; do
+    brokers+=("127.0.0.1:$(port "$part")")
+    proxied+=("127.0.0.1:$(advertised_port "$part")")
+  done
   list=$(IFS=,; echo "${brokers[*]}")
-  echo "KAFKA_BROKERS=$list KAFKA_VERSION=$KAFKA_VERSION KAFKA_NODES=$NODES"
+  echo "KAFKA_BROKERS=$list KAFKA_VERSION=$KAFKA_VERSION KAFKA_NODES=$NODES" \
+    "${ADVERTISED_PORTS:+KAFKA_ADVERTISED_LISTENERS=$(IFS=,; echo "${proxied[*]}")}"
 }
 
 main "$@"

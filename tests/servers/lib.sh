@@ -11,6 +11,12 @@
 #   verb_X         optional: one more verb, X
 set -euo pipefail
 
+# what the caller has open (255 is the script itself) is not for servers, which may live longer than it
+for fd in /proc/self/fd/*; do
+  fd=${fd##*/}
+  [ "$fd" -le 9 ] || [ "$fd" -eq 255 ] || eval "exec $fd>&-"
+done
+
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 SERVICES=${MYSYNC_SERVICES:-$(cd "$HERE/../.." && pwd)/.cache/servers}
 mkdir -p "$SERVICES/locks"

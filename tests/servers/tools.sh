@@ -4,7 +4,7 @@ NAME=tools
 # shellcheck source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-[ $# -gt 0 ] || { echo 'usage: tools.sh promtool | kcat ...' >&2; exit 2; }
+[ $# -gt 0 ] || { echo 'usage: tools.sh promtool | kcat | faketime ...' >&2; exit 2; }
 mkdir -p "$ROOT"
 exec 9>"$SERVICES/locks/$NAME"
 flock 9
@@ -25,6 +25,10 @@ for tool; do
 	END
       chmod +x "$ROOT/kcat/kcat"
       line+=("KCAT=$ROOT/kcat/kcat")
+      ;;
+    faketime)
+      unpack_debs "$ROOT/faketime" "$(release)" libfaketime >&2
+      line+=("FAKETIME=$ROOT/faketime/usr/lib/$MULTIARCH/faketime/libfaketime.so.1")
       ;;
     *) die "unknown tool $tool" ;;
   esac

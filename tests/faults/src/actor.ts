@@ -1,0 +1,127 @@
+import { readFileSync } from 'node:fs';
+import { appendFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { MysyncProcess, until } from '@mysync/harness';
+import type { SinkName } from './setting.ts';
+
+export type Role = 'run' | 'reader' | 'writer';
+
+export interface ActorOptions {
+  readonly name: string;
+  readonly role: Role;
+  readonly sink: SinkName | null;
+  readonly configFile: string;
+  readonly logFolder: string;
+  readonly env: Readonly<Record<string, string>>;
+  /** Told when it ended although nobody ended it. */
+  readonly onDeath: (what: string) => void;
+}
+
+/** One place for a `mysync` process: it is killed, frozen and started again as the schedule says. */
+export class Actor {
+  readonly #options: ActorOptions;
+  #process: MysyncProcess | null = null;
+  #wanted = false;
+  #written = Promise.resolve();
+  starts = 0;
+
+  constructor(options: ActorOptions) {
+    this.#options = options;
+  }
+
+  get name(): string {
+    return this.#options.name;
+  }
+
+  get role(): Role {
+    return this.#options.role;
+  }
+
+  get running(): boolean {
+    return this.#process?.running ?? false;
+  }
+
+  /** What it printed since it was started last. */
+  get printed(): string {
+    return this.#process?.stderr ?? '';
+  }
+
+  get pid(): number | null {
+    return this.running ? (this.#process?.pid ?? null) : null;
+  }
+
+  /** Most memory that the running process ever had. */
+  peakMb(): number {
+    if (this.pid === null) return 0;
+    const status = readFileSync(`/proc/${this.pid}/status`, 'utf8');
+    return Math.round(Number(/VmHWM:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024);
+  }
+
+  /** Nothing happens when it runs: another fault's end has started it. */
+  start(): void {
+    if (this.running) return;
+    const { role, sink, configFile, env, onDeath, name } = this.#options;
+    const verb = sink === null || role !== 'writer' ? [role] : [role, '--sink', sink];
+    const process = new MysyncProcess([...verb, '--config', configFile], { env });
+    this.#process = process;
+    this.#wanted = true;
+    this.starts += 1;
+    const start = this.starts;
+    process.exited.then(
+      (exit) => {
+        this.#keep(start, process);
+        if (this.#wanted && this.#process === process) {
+          onDeath(`${name} ended by itself with ${exit.code ?? exit.signal}: ${process.stderr.slice(-1500)}`);
+        }
+      },
+      (error: unknown) => onDeath(`${name} could not be started: ${String(error)}`),
+    );
+  }
+
+  /** Its end is expected: it was told to halt, or was replaced. */
+  mayEnd(): void {
+    this.#wanted = false;
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#process?.signal(signal);
+  }
+
+  async kill(): Promise<void> {
+    this.#wanted = false;
+    if (this.running) await this.#process?.kill();
+  }
+
+  /** In order; gives what was wrong with that. A process that is just starting is given the time to. */
+  async stop(timeoutMs = 40_000): Promise<string | null> {
+    const process = this.#process;
+    this.#wanted = false;
+    if (process === null || !process.running) return null;
+    try {
+      await process.logged(/"msg":"started"/, timeoutMs);
+      process.signal('SIGTERM');
+      const exit = await process.ended(timeoutMs);
+      return exit.code === 0
+        ? null
+        : `${this.name} stopped with ${exit.code ?? exit.signal}: ${process.stderr.slice(-1500)}`;
+    } catch (error) {
+      await process.kill();
+      return `${this.name} did not stop in order: ${String(error).slice(0, 1500)}`;
+    }
+  }
+
+  async logged(pattern: RegExp, timeoutMs: number): Promise<void> {
+    await until(`${this.name} prints ${pattern}`, () => pattern.test(this.printed), { timeoutMs });
+  }
+
+  /** Logs are on disk. */
+  async settled(): Promise<void> {
+    if (this.#process !== null) await this.#process.exited;
+    await this.#written;
+  }
+
+  #keep(start: number, process: MysyncProcess): void {
+    const file = join(this.#options.logFolder, `${this.name}-${start}.log`);
+    this.#written = this.#written.then(() => appendFile(file, process.stdout + process.stderr)).catch(() => undefined);
+  }
+}

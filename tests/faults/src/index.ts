@@ -1,0 +1,2 @@
+export { runSuite, type SuiteOptions } from './suite.ts';
+export { type Summary, summarize } from './summary.ts';

@@ -1,0 +1,67 @@
+import { parseArgs } from 'node:util';
+import type { TransportName } from './setting.ts';
+
+export interface FaultsOptions {
+  readonly from: number;
+  readonly to: number;
+  readonly transport: TransportName;
+  /** Seeds whose result is in the file are not run again. */
+  readonly resume: boolean;
+  readonly json: boolean;
+  /** Only kinds of fault whose name holds one of these. */
+  readonly focus: readonly string[];
+  readonly results: string;
+  readonly stopAtFailure: boolean;
+  readonly mutations: boolean;
+  readonly long: boolean;
+  readonly list: boolean;
+}
+
+export const USAGE = `npm run faults -- [options]
+  --seeds A..B         the seeds to run (default 1..3); one number: only that one
+  --transport NAME     log or kafka (default log)
+  --resume             leave out seeds whose result is in the file, and go on
+  --json               end with one line of JSON
+  --focus A,B          only kinds of fault whose name holds one of these texts; --list names them
+  --results FILE       results are appended to it (default .cache/faults/TRANSPORT.jsonl)
+  --stop-at-failure    end with the first seed that fails
+  --long               the five outages of ten minutes, in place of seeds
+  --mutations          breaks one line of MySync at a time in a copy, and shows the seed that catches it
+  --list               print the kinds of fault`;
+
+export function parseOptions(args: readonly string[], cache: string): FaultsOptions {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      seeds: { type: 'string', default: '1..3' },
+      transport: { type: 'string', default: 'log' },
+      resume: { type: 'boolean', default: false },
+      json: { type: 'boolean', default: false },
+      focus: { type: 'string', default: '' },
+      results: { type: 'string', default: '' },
+      'stop-at-failure': { type: 'boolean', default: false },
+      mutations: { type: 'boolean', default: false },
+      long: { type: 'boolean', default: false },
+      list: { type: 'boolean', default: false },
+    },
+  });
+  const seeds = /^(\d+)(?:\.\.(\d+))?$/.exec(values.seeds);
+  const from = Number(seeds?.[1] ?? 0);
+  const to = Number(seeds?.[2] ?? from);
+  if (from < 1 || to < from) throw new Error(`--seeds is A..B, for example 1..200, not '${values.seeds}'`);
+  const { transport } = values;
+  if (transport !== 'log' && transport !== 'kafka') throw new Error(`--transport is log or kafka, not '${transport}'`);
+  return {
+    from,
+    to,
+    transport,
+    resume: values.resume,
+    json: values.json,
+    focus: values.focus.split(',').filter((text) => text !== ''),
+    results: values.results === '' ? `${cache}/${transport}.jsonl` : values.results,
+    stopAtFailure: values['stop-at-failure'],
+    mutations: values.mutations,
+    long: values.long,
+    list: values.list,
+  };
+}

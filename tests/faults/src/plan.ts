@@ -1,0 +1,67 @@
+/** From a seed to what happens in it. Pure: the same seed with the same flags gives the same plan. */
+import { Dice } from './dice.ts';
+import { FAULT_KINDS, type FaultKind } from './fault-kinds.ts';
+import { type Abilities, chooseSetting, type Setting, type TransportName } from './setting.ts';
+
+export interface Step {
+  readonly kind: FaultKind;
+  /** Quiet time before it. */
+  readonly beforeMs: number;
+  readonly holdMs: number;
+  /** The next one strikes while this one lasts. */
+  readonly overlaps: boolean;
+  readonly dice: Dice;
+}
+
+export interface Plan {
+  readonly seed: number;
+  readonly setting: Setting;
+  /** The first fault strikes while existing rows are still being read. */
+  readonly early: boolean;
+  readonly steps: readonly Step[];
+}
+
+export interface PlanOptions {
+  readonly transport: TransportName;
+  readonly can: Abilities;
+  /** Only kinds whose name holds one of these texts; none: all kinds. */
+  readonly focus: readonly string[];
+}
+
+const STEPS = [2, 3, 3, 4] as const;
+
+export function planOf(seed: number, { transport, can, focus }: PlanOptions): Plan {
+  const dice = new Dice(seed * 2 + (transport === 'kafka' ? 1 : 0));
+  const wanted = FAULT_KINDS.filter(({ name }) => focus.length === 0 || focus.some((text) => name.includes(text)));
+  if (wanted.length === 0) throw new Error(`no kind of fault holds ${focus.join(' or ')}`);
+  let setting = chooseSetting(dice, transport, can);
+  // with a focus the setting is chosen so that it fits at least one of the kinds
+  while (!wanted.some(({ fits }) => fits(setting))) setting = chooseSetting(dice, transport, can);
+  const early = dice.chance(0.2);
+  const fitting = wanted.filter(({ fits }) => fits(setting));
+  const steps: Step[] = [];
+  let final = false;
+  for (let index = dice.pick(STEPS); index > 0 && !final; index -= 1) {
+    const kind = dice.weighted(fitting);
+    final = kind.ends === true;
+    steps.push({
+      kind,
+      beforeMs: dice.integer(100, 1500),
+      holdMs: dice.integer(...kind.holdMs),
+      overlaps: !final && dice.chance(0.2),
+      dice: new Dice(seed * 1009 + index),
+    });
+  }
+  return { seed, setting, early, steps };
+}
+
+/** One line that says what a seed is. */
+export function describe({ setting, steps, early }: Plan): string {
+  const { transport, source, sinks, oneProcess, writers, partitions, ownClock, ownDisk } = setting;
+  const shape = oneProcess ? 'one process' : `${writers} writers a sink`;
+  const faults = steps.map(({ kind, overlaps }) => `${kind.name}${overlaps ? ' +' : ''}`).join(', ');
+  const more = [early ? 'early' : '', ownClock ? 'own clock' : '', ownDisk ? 'own disk' : ''].filter(
+    (text) => text !== '',
+  );
+  return `${source} > ${transport} (${partitions}) > ${sinks.join('+')}, ${[shape, ...more].join(', ')}: ${faults}`;
+}

@@ -1,0 +1,265 @@
+/** One seed's pipeline on the stage: its processes, configuration, tables and watch. */
+import { execFileSync } from 'node:child_process';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { randomName, textConnection } from '@mysync/harness';
+import { Actor, type Role } from './actor.ts';
+import type { Dice } from './dice.ts';
+import { Load, TABLES } from './load.ts';
+import { EmbeddedLogEye, KafkaEye, type LogEye } from './log-eye.ts';
+import type { Setting, SinkName } from './setting.ts';
+import { ElasticEye, RedisEye, type SinkEye, type Target } from './sink-eye.ts';
+import { BROKERS, type Stage } from './stage.ts';
+import { Watch } from './watch.ts';
+
+const DISK_MB = 400;
+
+export interface SceneOptions {
+  readonly stage: Stage;
+  readonly setting: Setting;
+  readonly seed: number;
+  /** Configuration and logs of the processes go here. */
+  readonly folder: string;
+  /** Path of libfaketime; '' where there is none. */
+  readonly clockLibrary: string;
+}
+
+export class Scene {
+  readonly stage: Stage;
+  readonly setting: Setting;
+  readonly seed: number;
+  readonly folder: string;
+  readonly database = randomName('f');
+  readonly load: Load;
+  readonly watch: Watch;
+  readonly eyes: readonly SinkEye[];
+  readonly readers: Actor[] = [];
+  readonly writers: Actor[] = [];
+  /** What nobody expected. */
+  readonly complaints: string[] = [];
+  readonly #clockLibrary: string;
+  #sinkGroup = 'g1';
+  #names = 0;
+  #logIsMade = false;
+
+  private constructor({ stage, setting, seed, folder, clockLibrary }: SceneOptions) {
+    this.stage = stage;
+    this.setting = setting;
+    this.seed = seed;
+    this.folder = folder;
+    this.#clockLibrary = clockLibrary;
+    const { rowsPerSecond, partitions } = setting;
+    this.load = new Load({ address: this.address, database: this.database, seed, rowsPerSecond });
+    this.eyes = setting.sinks.map((sink) => this.#eye(sink));
+    this.watch = new Watch({
+      seed,
+      eyes: this.eyes,
+      openLog: () => this.#openLog(),
+      groupOf: (sink) => `${this.#sinkGroup}-${sink}-${this.database}`,
+      topic: this.database,
+      partitions,
+      checkpointFile: join(this.dataFolder, 'checkpoints', `${this.database}.json`),
+      never: this.load.never,
+      sample,
+    });
+  }
+
+  /** Tables are there and filled; nothing of MySync runs yet. */
+  static async set(options: SceneOptions): Promise<Scene> {
+    const { stage, setting, folder } = options;
+    await mkdir(folder, { recursive: true });
+    await stage.need(setting.source);
+    for (const sink of setting.sinks) await stage.need(sink);
+    if (setting.transport === 'kafka') await stage.need('kafka');
+    const scene = new Scene(options);
+    await mkdir(scene.dataFolder, { recursive: true });
+    if (setting.ownDisk) {
+      execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_MB}m`, 'tmpfs', scene.dataFolder], { stdio: 'pipe' });
+    }
+    await scene.configure();
+    if (setting.ownClock) await scene.setClock(0);
+    await scene.load.prepare();
+    const { oneProcess, writers, sinks } = setting;
+    scene.readers.push(scene.actor(oneProcess ? 'run' : 'reader', null));
+    if (!oneProcess) {
+      for (const sink of sinks) {
+        for (let i = 0; i < writers; i += 1) scene.writers.push(scene.actor('writer', sink));
+      }
+    }
+    return scene;
+  }
+
+  get dataFolder(): string {
+    return join(this.folder, 'data');
+  }
+
+  get configFile(): string {
+    return join(this.folder, 'mysync.json');
+  }
+
+  get actors(): readonly Actor[] {
+    return [...this.readers, ...this.writers];
+  }
+
+  get address() {
+    const server = this.stage.server(this.setting.source);
+    return {
+      host: server.get('MYSQL_HOST'),
+      port: Number(server.get('MYSQL_PORT')),
+      user: server.get('MYSQL_USER'),
+      password: server.get('MYSQL_PASSWORD'),
+    };
+  }
+
+  actor(role: Role, sink: SinkName | null): Actor {
+    this.#names += 1;
+    return new Actor({
+      name: `${role}${this.#names}`,
+      role,
+      sink,
+      configFile: this.configFile,
+      logFolder: this.folder,
+      env: this.setting.ownClock ? this.#clockEnv() : {},
+      onDeath: (what) => this.complaints.push(what),
+    });
+  }
+
+  /** Shifts the wall clock of every process by so many seconds; they see it within a second. */
+  async setClock(seconds: number): Promise<void> {
+    const sign = seconds < 0 ? '-' : '+';
+    await writeFile(join(this.folder, 'clock'), `${sign}${Math.abs(seconds)}\n`);
+  }
+
+  /** The sinks are read from the log's beginning by writers that start from now on. */
+  async newGroup(): Promise<void> {
+    this.#sinkGroup = 'g2';
+    await this.configure();
+  }
+
+  async configure(): Promise<void> {
+    await writeFile(this.configFile, JSON.stringify(this.#config(), null, 1));
+  }
+
+  /** Everything is gone; logs and configuration stay when they are to be kept. */
+  async clear(keep: boolean): Promise<void> {
+    for (const actor of this.actors) {
+      actor.signal('SIGCONT');
+      await actor.kill();
+      await actor.settled();
+    }
+    await this.load.stop();
+    await this.watch.stop();
+    if (this.setting.ownDisk) {
+      try {
+        execFileSync('umount', [this.dataFolder], { stdio: 'pipe' });
+      } catch (error) {
+        this.complaints.push(`could not unmount: ${String(error)}`);
+        execFileSync('umount', ['-l', this.dataFolder], { stdio: 'pipe' });
+      }
+    }
+    if (!keep) await rm(this.folder, { recursive: true, force: true });
+  }
+
+  /** The tables and their copies are gone from the servers. */
+  async drop(): Promise<void> {
+    const sql = await textConnection(this.address);
+    await sql.query(`DROP DATABASE IF EXISTS \`${this.database}\``);
+    await sql.end();
+    for (const sink of this.setting.sinks) {
+      const server = this.stage.server(sink);
+      if (sink === 'redis') await server.client('cli', ['FLUSHALL']);
+      else await fetch(`${server.get('ELASTICSEARCH_URL')}/${this.database}-*`, { method: 'DELETE' });
+    }
+  }
+
+  #eye(sink: SinkName): SinkEye {
+    const server = this.stage.server(sink);
+    return sink === 'redis'
+      ? new RedisEye(server.get('REDIS_URL'), this.database)
+      : new ElasticEye(server.get('ELASTICSEARCH_URL'), this.database);
+  }
+
+  async #openLog(): Promise<LogEye | null> {
+    // half-made files must not be opened
+    this.#logIsMade ||= this.readers.some(({ printed }) => printed.includes('"msg":"reader started"'));
+    if (!this.#logIsMade) return null;
+    if (this.setting.transport === 'log') return await EmbeddedLogEye.open(join(this.dataFolder, 'log'), this.database);
+    return await KafkaEye.open(this.stage.server('kafka').get('KAFKA_BROKERS').split(','), this.database);
+  }
+
+  #clockEnv(): Record<string, string> {
+    return {
+      LD_PRELOAD: this.#clockLibrary,
+      FAKETIME_TIMESTAMP_FILE: join(this.folder, 'clock'),
+      FAKETIME_CACHE_DURATION: '1',
+      // the monotonic clock is what timers use: no machine sets that one
+      FAKETIME_DONT_FAKE_MONOTONIC: '1',
+    };
+  }
+
+  #config(): unknown {
+    const { setting, stage, database, dataFolder } = this;
+    const { user, password } = this.address;
+    const { partitions, transport } = setting;
+    const match = (table: string): string[] => [`${database}.${table}`];
+    const rules = Object.entries(TABLES).map(([table, columns]) => ({
+      match: match(table),
+      target: columns.map((column) => `{column:${column}}`).join(','),
+    }));
+    const sinks: Record<string, unknown> = {};
+    for (const sink of setting.sinks) {
+      const common = { ...setting.sink, group: `${this.#sinkGroup}-${sink}` };
+      const port = stage.proxy(sink).port;
+      sinks[sink] =
+        sink === 'redis'
+          ? {
+              kind: 'redis',
+              url: `redis://127.0.0.1:${port}`,
+              tables: rules.map((rule) => ({ match: rule.match, key: `{database}:{table}:${rule.target}` })),
+              ...common,
+            }
+          : {
+              kind: 'elasticsearch',
+              nodes: [`http://127.0.0.1:${port}`],
+              // the default of a minute is longer than a seed
+              requestTimeoutMs: 5000,
+              tables: rules.map((rule) => ({ match: rule.match, index: '{database}-{table}', id: rule.target })),
+              ...common,
+            };
+    }
+    return {
+      sources: {
+        [database]: {
+          hosts: [`127.0.0.1:${stage.proxy(setting.source).port}`],
+          user,
+          password,
+          tables: [`${database}.*`],
+          spoolFolder: dataFolder,
+          ...setting.sourceOptions,
+        },
+      },
+      transport: {
+        kind: transport,
+        partitions,
+        ...(transport === 'log'
+          ? { log: { path: join(dataFolder, 'log') } }
+          : { kafka: { brokers: BROKERS.map((name) => `127.0.0.1:${stage.proxy(name).port}`) } }),
+        ...setting.transportOptions,
+      },
+      reader: setting.reader,
+      checkpoint: { path: join(dataFolder, 'checkpoints') },
+      sinks,
+      telemetry: { port: 0, logLevel: 'info' },
+    };
+  }
+}
+
+function sample(dice: Dice): Target {
+  const session = dice.integer(0, 2);
+  if (dice.chance(0.2)) {
+    return { table: 'pair', key: `${dice.integer(0, 39) * 3 + session},${dice.integer(0, 4)}` };
+  }
+  // keys that move and are removed most lie at both ends of a session's stretch
+  const index = dice.chance(0.5) ? dice.integer(0, 1500) : dice.integer(1600, 1810);
+  return { table: 'bulk', key: String(session * 1_000_000 + index) };
+}

@@ -1,0 +1,65 @@
+/** What a seed runs on: everything but the faults, chosen from the seed alone. */
+import type { Dice } from './dice.ts';
+
+export type TransportName = 'log' | 'kafka';
+export type SinkName = 'redis' | 'elasticsearch';
+export type SourceName = 'mariadb' | 'mysql';
+
+export interface Setting {
+  readonly transport: TransportName;
+  readonly source: SourceName;
+  readonly sinks: readonly SinkName[];
+  /** One process for everything, or a reader and this many writers of each sink. */
+  readonly oneProcess: boolean;
+  readonly writers: number;
+  readonly partitions: number;
+  /** The processes see a clock that can be set. */
+  readonly ownClock: boolean;
+  /** Log, checkpoint and spool lie on a file system of their own, which can be filled. */
+  readonly ownDisk: boolean;
+  readonly rowsPerSecond: number;
+  /** Sections of the configuration, over what the suite needs anyway. */
+  readonly reader: Readonly<Record<string, unknown>>;
+  readonly sink: Readonly<Record<string, unknown>>;
+  readonly sourceOptions: Readonly<Record<string, unknown>>;
+  readonly transportOptions: Readonly<Record<string, unknown>>;
+}
+
+export interface Abilities {
+  /** A file system can be mounted here. */
+  readonly disk: boolean;
+  /** libfaketime is at hand. */
+  readonly clock: boolean;
+}
+
+export function chooseSetting(dice: Dice, transport: TransportName, can: Abilities): Setting {
+  const elastic = dice.chance(0.12);
+  const sinks: readonly SinkName[] = elastic
+    ? dice.chance(0.5)
+      ? ['redis', 'elasticsearch']
+      : ['elasticsearch']
+    : ['redis'];
+  const oneProcess = dice.chance(0.25);
+  return {
+    transport,
+    source: dice.chance(0.12) ? 'mysql' : 'mariadb',
+    sinks,
+    oneProcess,
+    writers: oneProcess ? 1 : dice.integer(1, elastic ? 2 : 3),
+    partitions: dice.pick([1, 4, 4, 6]),
+    ownClock: can.clock && dice.chance(0.15),
+    ownDisk: can.disk && dice.chance(0.25),
+    rowsPerSecond: 1000,
+    // small ones make many batches and checkpoints, and so many moments to be killed in; defaults are what users run
+    reader: dice.chance(0.5)
+      ? {
+          checkpointMs: dice.pick([20, 100, 500]),
+          batchMessages: dice.pick([20, 100]),
+          windowMessages: dice.pick([300, 3000]),
+        }
+      : {},
+    sink: dice.chance(0.5) ? { maxBatchChanges: dice.pick([20, 100]), commitIntervalMs: dice.pick([20, 200]) } : {},
+    sourceOptions: dice.chance(0.5) ? { spoolBytes: 65_536, queueBytes: 262_144 } : {},
+    transportOptions: {},
+  };
+}

@@ -1,0 +1,109 @@
+/**
+ * The servers that the seeds of one run share, each behind a proxy that MySync goes through; load and checker go to them
+ * directly. A server is started when a seed first needs it, and put in order again before the next seed.
+ */
+import { cp, rm } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { startServer, type TestServer } from '@mysync/harness';
+import { FaultProxy } from './fault-proxy.ts';
+import type { SinkName, SourceName } from './setting.ts';
+
+export const BROKERS = ['n1', 'n2', 'n3'] as const;
+export type Broker = (typeof BROKERS)[number];
+type StageServer = SourceName | SinkName | 'kafka';
+
+const SERVICES = process.env['MYSYNC_SERVICES'] ?? fileURLToPath(new URL('../../../.cache/servers', import.meta.url));
+
+export class Stage implements AsyncDisposable {
+  readonly #servers = new Map<StageServer, TestServer>();
+  /** By server, or by broker. */
+  readonly proxies = new Map<StageServer | Broker, FaultProxy>();
+
+  async need(name: StageServer): Promise<TestServer> {
+    const found = this.#servers.get(name);
+    if (found !== undefined) return found;
+    const server = name === 'kafka' ? await this.#startKafka() : await this.#start(name);
+    this.#servers.set(name, server);
+    return server;
+  }
+
+  server(name: StageServer): TestServer {
+    const found = this.#servers.get(name);
+    if (found === undefined) throw new Error(`${name} was not started`);
+    return found;
+  }
+
+  proxy(name: StageServer | Broker): FaultProxy {
+    const found = this.proxies.get(name);
+    if (found === undefined) throw new Error(`there is no way to ${name}`);
+    return found;
+  }
+
+  /** Everything runs and every way is open again. */
+  async heal(): Promise<void> {
+    for (const proxy of this.proxies.values()) proxy.mend();
+    for (const server of this.#servers.values()) await server.up();
+  }
+
+  /** Ends a server whose data a seed destroyed: the next seed gets a new one. */
+  async discard(name: StageServer): Promise<void> {
+    const server = this.#servers.get(name);
+    this.#servers.delete(name);
+    await server?.wipe();
+    for (const each of name === 'kafka' ? BROKERS : [name]) {
+      await this.proxies.get(each)?.[Symbol.asyncDispose]();
+      this.proxies.delete(each);
+    }
+  }
+
+  /** A copy of what Redis has on disk, as a backup takes it: while it runs. */
+  async backUpRedis(to: string): Promise<void> {
+    await rm(to, { recursive: true, force: true });
+    await cp(this.#redisData(), to, { recursive: true });
+  }
+
+  /** kill -9, an older state in place of the present one, and up again. */
+  async restoreRedis(from: string): Promise<void> {
+    const redis = this.server('redis');
+    await redis.kill();
+    await rm(this.#redisData(), { recursive: true, force: true });
+    await cp(from, this.#redisData(), { recursive: true });
+    await redis.up();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const server of this.#servers.values()) await server.wipe();
+    for (const proxy of this.proxies.values()) await proxy[Symbol.asyncDispose]();
+  }
+
+  #redisData(): string {
+    return `${SERVICES}/redis/instances/${this.server('redis').instance}/data`;
+  }
+
+  async #start(name: SourceName | SinkName): Promise<TestServer> {
+    const server = await startServer(name);
+    const port =
+      name === 'redis'
+        ? server.get('REDIS_PORT')
+        : name === 'elasticsearch'
+          ? new URL(server.get('ELASTICSEARCH_URL')).port
+          : server.get('MYSQL_PORT');
+    this.proxies.set(name, await FaultProxy.open(Number(port)));
+    return server;
+  }
+
+  /** Three brokers; clients that come through the proxies are told the proxies' ports, brokers and checker the real ones. */
+  async #startKafka(): Promise<TestServer> {
+    const ways = await Promise.all(BROKERS.map(() => FaultProxy.open()));
+    const ports = ways.map(({ port }) => port).join(' ');
+    const server = await startServer('kafka', { env: { NODES: '3', ADVERTISED_PORTS: ports } });
+    const behind = server.get('KAFKA_ADVERTISED_LISTENERS').split(',');
+    for (const [index, name] of BROKERS.entries()) {
+      const way = ways[index];
+      if (way === undefined) continue;
+      way.aim(Number(behind[index]?.split(':')[1]));
+      this.proxies.set(name, way);
+    }
+    return server;
+  }
+}

@@ -1,0 +1,46 @@
+import type { SeedResult } from './run-seed.ts';
+
+export interface Summary {
+  readonly seeds: number;
+  readonly faults: number;
+  readonly rows: number;
+  readonly lost: number;
+  readonly wrong: number;
+  readonly backward: number;
+  readonly failed: readonly number[];
+  readonly recoverySeconds: Readonly<
+    Record<string, { readonly p50: number; readonly p99: number; readonly count: number }>
+  >;
+}
+
+export function summarize(results: readonly SeedResult[]): Summary {
+  const sum = (of: (result: SeedResult) => number): number => results.reduce((total, result) => total + of(result), 0);
+  const times = new Map<string, number[]>();
+  for (const { faults } of results) {
+    for (const { kind, recoverySeconds } of faults) {
+      if (recoverySeconds !== null) times.set(kind, [...(times.get(kind) ?? []), recoverySeconds]);
+    }
+  }
+  const recoverySeconds = Object.fromEntries(
+    [...times].sort().map(([kind, list]) => {
+      list.sort((a, b) => a - b);
+      return [kind, { p50: quantile(list, 0.5), p99: quantile(list, 0.99), count: list.length }];
+    }),
+  );
+  return {
+    seeds: results.length,
+    faults: sum(({ faults }) => faults.length),
+    rows: sum(({ rows }) => rows),
+    lost: sum(({ lost }) => lost),
+    wrong: sum(({ wrong }) => wrong),
+    backward: sum(({ backward }) => backward),
+    failed: results.filter(({ complaints }) => complaints.length > 0).map(({ seed }) => seed),
+    recoverySeconds,
+  };
+}
+
+/** The smallest value that so large a part of the sorted list does not exceed. */
+function quantile(sorted: readonly number[], part: number): number {
+  const value = sorted[Math.max(0, Math.ceil(sorted.length * part) - 1)] ?? 0;
+  return Math.round(value * 100) / 100;
+}

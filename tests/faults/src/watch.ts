@@ -1,0 +1,185 @@
+/**
+ * Looks at the sinks all along: how old their newest probe rows are, whether a key went backwards, whether an offset was
+ * committed that the sink does not have, whether the checkpoint stands before what the log holds.
+ */
+import { readFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Dice } from './dice.ts';
+import { Judge } from './judge.ts';
+import { COUNTERS, PROBES } from './load.ts';
+import type { LogEye } from './log-eye.ts';
+import type { SinkEye, Target } from './sink-eye.ts';
+
+const LOOK_MS = 40;
+const BOOKS_MS = 250;
+const SAMPLE = 150;
+
+export interface WatchOptions {
+  readonly seed: number;
+  readonly eyes: readonly SinkEye[];
+  /** Opens the log, null while that cannot be. */
+  readonly openLog: () => Promise<LogEye | null>;
+  readonly groupOf: (sink: string) => string;
+  readonly topic: string;
+  readonly partitions: number;
+  readonly checkpointFile: string;
+  /** Numbers that were rolled back. */
+  readonly never: ReadonlySet<number>;
+  /** Keys worth a look, at random. */
+  readonly sample: (dice: Dice) => Target;
+}
+
+interface SinkWatch {
+  readonly eye: SinkEye;
+  readonly judge: Judge;
+  /** Commit time of the oldest of the newest probes, in ms since 1970. */
+  oldestProbe: number;
+  /** Partitions whose marker was put back on purpose, until it has caught up with the commits. */
+  readonly behind: Set<number>;
+  paused: boolean;
+  /** Rises when the sink was put back: what was asked before says nothing about what is there now. */
+  era: number;
+  looking: Promise<void>;
+}
+
+export class Watch {
+  readonly #options: WatchOptions;
+  readonly #sinks: readonly SinkWatch[];
+  readonly #stopping = new AbortController();
+  readonly #loops: Promise<void>[] = [];
+  #log: LogEye | null = null;
+  /** Commits beyond the marker, checkpoints beyond the log. */
+  readonly ahead: string[] = [];
+  looks = 0;
+  bookLooks = 0;
+
+  constructor(options: WatchOptions) {
+    this.#options = options;
+    this.#sinks = options.eyes.map((eye) => ({
+      eye,
+      judge: new Judge(options.never),
+      oldestProbe: 0,
+      behind: new Set(),
+      paused: false,
+      era: 0,
+      looking: Promise.resolve(),
+    }));
+  }
+
+  start(): void {
+    for (const sink of this.#sinks) this.#loops.push(this.#follow(sink));
+    this.#loops.push(this.#keepBooks());
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await Promise.all(this.#loops);
+    for (const { eye } of this.#sinks) eye.close();
+    await this.#log?.close().catch(() => undefined);
+  }
+
+  get backward(): readonly string[] {
+    return this.#sinks.flatMap(({ eye, judge }) => judge.backward.map((text) => `${eye.name}: ${text}`));
+  }
+
+  get wrong(): readonly string[] {
+    return this.#sinks.flatMap(({ eye, judge }) => judge.wrong.map((text) => `${eye.name}: ${text}`));
+  }
+
+  /** Every probe that was written after that time, or a later one, is in every sink, and none is older than a second. */
+  caughtUp(sinceMs: number): boolean {
+    return this.#sinks.every(({ oldestProbe }) => oldestProbe >= sinceMs && Date.now() - oldestProbe < 1000);
+  }
+
+  /** Age of the oldest of the newest probes, by sink. */
+  lags(): string {
+    return this.#sinks.map(({ eye, oldestProbe }) => `${eye.name} ${Date.now() - oldestProbe} ms`).join(', ');
+  }
+
+  /** Nobody looks at that sink while `action` puts it back to an older state, after which it starts afresh. */
+  async unseen(sinkName: string, action: () => Promise<void>): Promise<void> {
+    const sink = this.#sinks.find(({ eye }) => eye.name === sinkName);
+    if (sink === undefined) throw new Error(`no sink ${sinkName}`);
+    sink.paused = true;
+    sink.era += 1;
+    await sink.looking;
+    await action();
+    sink.judge.forget();
+    for (let partition = 0; partition < this.#options.partitions; partition += 1) sink.behind.add(partition);
+    sink.oldestProbe = 0;
+    sink.paused = false;
+  }
+
+  async #follow(sink: SinkWatch): Promise<void> {
+    const dice = new Dice(this.#options.seed ^ 0x77);
+    while (!this.#stopping.signal.aborted) {
+      if (!sink.paused) {
+        sink.looking = this.#look(sink, dice).catch(() => undefined);
+        await sink.looking;
+      }
+      await sleep(sink.eye.name === 'redis' ? LOOK_MS : LOOK_MS * 4);
+    }
+  }
+
+  async #look(sink: SinkWatch, dice: Dice): Promise<void> {
+    const targets: Target[] = [];
+    for (let id = 0; id < PROBES; id += 1) targets.push({ table: 'probe', key: String(id) });
+    for (let id = 0; id < COUNTERS; id += 1) targets.push({ table: 'counter', key: String(id) });
+    for (let i = 0; i < SAMPLE; i += 1) targets.push(this.#options.sample(dice));
+    const { era } = sink;
+    const found = await sink.eye.look(targets);
+    if (sink.era !== era) return;
+    let oldest = Number.POSITIVE_INFINITY;
+    for (const [index, { table, key }] of targets.entries()) {
+      const n = found[index] ?? null;
+      if (table === 'probe') oldest = Math.min(oldest, n ?? 0);
+      sink.judge.look(`${table}:${key}`, n);
+    }
+    sink.oldestProbe = oldest;
+    this.looks += 1;
+  }
+
+  async #keepBooks(): Promise<void> {
+    while (!this.#stopping.signal.aborted) {
+      await sleep(BOOKS_MS);
+      try {
+        this.#log ??= await this.#options.openLog();
+        if (this.#log === null) continue;
+        await this.#compareCheckpoint(this.#log);
+        for (const sink of this.#sinks) await this.#compareCommits(this.#log, sink);
+        this.bookLooks += 1;
+      } catch {
+        // a server that is down just now: what it would have shown is still there when it is back
+      }
+    }
+  }
+
+  /** The checkpoint is read first: the log's end only grows. */
+  async #compareCheckpoint(log: LogEye): Promise<void> {
+    const text = await readFile(this.#options.checkpointFile, 'utf8');
+    const { partitions } = JSON.parse(text.split('\n')[1] ?? '') as { partitions: { offset: number }[] };
+    const ends = await log.ends();
+    for (const [partition, { offset }] of partitions.entries()) {
+      const end = ends[partition];
+      if (end !== undefined && offset >= end) {
+        this.ahead.push(`checkpoint of partition ${partition} at offset ${offset}, but the log ends at ${end}`);
+      }
+    }
+  }
+
+  /** The commit is read first: markers only grow, unless the sink was put back. */
+  async #compareCommits(log: LogEye, sink: SinkWatch): Promise<void> {
+    const { eye, behind, era } = sink;
+    const { topic, partitions, groupOf } = this.#options;
+    const committed = await log.committed(groupOf(eye.name));
+    const markers = await eye.markers(topic, partitions);
+    if (sink.era !== era || sink.paused) return;
+    for (const [partition, offset] of committed.entries()) {
+      const marker = markers.get(partition) ?? 0;
+      if (offset <= marker) behind.delete(partition);
+      else if (!behind.has(partition)) {
+        this.ahead.push(`${eye.name}: ${offset} committed in partition ${partition}, applied up to ${marker}`);
+      }
+    }
+  }
+}
