@@ -110,11 +110,13 @@ function checkpoint(value: unknown): Checkpoint {
 }
 
 function position(value: unknown): SourcePosition {
-  const p = fields(value, 'position', ['file', 'offset', 'gtidSet']);
+  const p = fields(value, 'position', ['file', 'offset', 'gtidSet'], ['fileCreated']);
+  const created = p['fileCreated'];
   return {
     file: text(p['file'], 'position.file'),
     offset: integer(p['offset'], 'position.offset'),
     gtidSet: text(p['gtidSet'], 'position.gtidSet'),
+    ...(created === undefined ? {} : { fileCreated: integer(created, 'position.fileCreated') }),
   };
 }
 
@@ -177,11 +179,16 @@ function json(content: string, what: string): unknown {
 }
 
 /** The object with exactly these fields. */
-function fields(value: unknown, at: string, names: readonly string[]): Readonly<Record<string, unknown>> {
+function fields(
+  value: unknown,
+  at: string,
+  names: readonly string[],
+  optional: readonly string[] = [],
+): Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Unfit(`${at} is not an object`);
   const missing = names.find((name) => !Object.hasOwn(value, name));
   if (missing !== undefined) throw new Unfit(`${at} has no ${missing}`);
-  const unknown = Object.keys(value).find((name) => !names.includes(name));
+  const unknown = Object.keys(value).find((name) => !names.includes(name) && !optional.includes(name));
   if (unknown !== undefined) throw new Unfit(`${at} has an unknown field ${JSON.stringify(unknown)}`);
   return value as Record<string, unknown>;
 }

@@ -21,6 +21,7 @@ export function sampleCheckpoint(changes: Partial<Checkpoint> = {}): Checkpoint 
       file: 'binlog.1000001',
       offset: 2 ** 53 - 1,
       gtidSet: '3E11FA47-71CA-11E1-9E33-C80AA9429562:1-5:7,\n0-1-99',
+      fileCreated: 1_714_979_289,
     },
     serverUuid: '3e11fa47-71ca-11e1-9e33-c80aa9429562',
     transactionCounter: 123_456_789_012,

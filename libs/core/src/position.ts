@@ -23,6 +23,11 @@ export interface BinlogPosition {
 /** Where to resume: always a transaction boundary. `gtidSet` is the executed set there, '' where GTIDs are off. */
 export interface SourcePosition extends BinlogPosition {
   readonly gtidSet: string;
+  /**
+   * When the server began the file, in seconds since 1970, as the file itself says: another time under the same name is another file (the log was
+   * reset). Missing where nobody has read the file yet.
+   */
+  readonly fileCreated?: number;
 }
 
 /** Nowhere: of a checkpoint whose snapshot has not begun. */

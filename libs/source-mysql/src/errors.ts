@@ -143,7 +143,8 @@ export const sourceErrors = errorCatalogue({
     retriable: false,
   },
   SOURCE_POSITION_UNKNOWN: {
-    remedy: 'The log was reset or is that of another server: start again with a snapshot.',
+    remedy:
+      'The log was reset, or the server was restored from an older state: what was written meanwhile is not in it. Start again with a snapshot.',
     retriable: false,
   },
   SOURCE_SNAPSHOT_DENIED: {
@@ -160,3 +161,12 @@ export const sourceErrors = errorCatalogue({
     retriable: false,
   },
 });
+
+/** A file of the log has the name, but not the time of creation, of the one that was read before. */
+export function fileReplaced(position: string, before: number, now: number): Error {
+  const when = (seconds: number): string => new Date(seconds * 1000).toISOString();
+  return sourceErrors.SOURCE_POSITION_UNKNOWN({
+    message: `the file of the log was begun at ${when(now)}, the one of this name that was read before at ${when(before)}: the log was reset`,
+    where: { position },
+  });
+}

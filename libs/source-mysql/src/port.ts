@@ -4,7 +4,7 @@
  * A source hands over whole transactions only: nothing of a transaction whose end is not known, nothing that was rolled back
  * (also inside a logged group). What cannot be decoded exactly ends the stream with an error that names the table and position; nothing is skipped.
  */
-import type { BinlogPosition, ChangeId, Finding, SourcePosition, TableRef, TableSchema } from '@mysync/core';
+import type { ChangeId, Finding, SourcePosition, TableRef, TableSchema } from '@mysync/core';
 
 /** One record for one partition: a row's change, with its delivery numbers still zero. */
 export interface SourceRow {
@@ -85,7 +85,7 @@ export interface StartIntent {
   /** A snapshot would be taken: what refuses one is an error. */
   readonly snapshot: boolean;
   /** Where reading would go on; `serverUuid` null: on whichever server answers. */
-  readonly resume: { readonly position: BinlogPosition; readonly serverUuid: string | null } | null;
+  readonly resume: { readonly position: SourcePosition; readonly serverUuid: string | null } | null;
 }
 
 export interface BinlogSource {

@@ -112,7 +112,7 @@ class MysqlSource implements BinlogSource {
     return [
       ...settings,
       ...(await checkGrants(session, tables, intent?.snapshot === true)),
-      ...(await checkResume(session, intent?.resume ?? null)),
+      ...(await checkResume(this.#options, session, intent?.resume ?? null)),
       ...(await checkServerId(session, this.#options.serverId, replicaName(this.#options.name))),
       ...(await checkTables(session, this.#options, tables)),
     ];

@@ -46,7 +46,7 @@ function intentOf(config: Config, source: string, loaded: Checkpoint | null): St
   const start = startAt(config, source);
   return {
     snapshot: start === 'snapshot',
-    resume: typeof start === 'string' ? null : { position: start, serverUuid: null },
+    resume: typeof start === 'string' ? null : { position: { ...start, gtidSet: '' }, serverUuid: null },
   };
 }
 

@@ -1,5 +1,6 @@
 /** Events of the log as the connection hands them over: whoever reads the socket, the rest of the room sees these. */
 import type { BinlogPosition } from '@mysync/core';
+import { EVENT } from './column-types.ts';
 
 /** What an event means where it is no row data. */
 export type ControlEvent =
@@ -58,6 +59,20 @@ export const EVENT_FLAG = {
   /** A reader that does not know the type may skip it. */
   IGNORABLE: 0x80,
 } as const;
+
+/**
+ * The event was made up by the server for this connection and does not stand in the log: it moves no place. So is the format description with which
+ * reading inside of a file begins, which tells no offset (MySQL, sql/rpl_binlog_sender.cc; MariaDB, sql/sql_repl.cc).
+ */
+export function isMadeUp(event: LogEvent): boolean {
+  const { type, flags, nextOffset } = event;
+  return (
+    (flags & EVENT_FLAG.ARTIFICIAL) !== 0 ||
+    type === EVENT.HEARTBEAT ||
+    type === EVENT.HEARTBEAT_V2 ||
+    (type === EVENT.FORMAT_DESCRIPTION && nextOffset === 0)
+  );
+}
 
 /** A connection that delivers the log from one position on. */
 export interface LogConnection {

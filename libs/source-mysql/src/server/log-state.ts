@@ -3,7 +3,9 @@ import {
   type BinlogPosition,
   binlogFileNumber,
   formatBinlogPosition,
+  type GtidSet,
   isMysyncError,
+  parseGtidSet,
   type SourcePosition,
 } from '@mysync/core';
 import { sourceErrors } from '../errors.ts';
@@ -29,20 +31,20 @@ export async function currentPosition(session: ServerSession): Promise<SourcePos
   if (session.facts.flavor === 'mysql') {
     return { file, offset, gtidSet: (status['Executed_Gtid_Set'] ?? '').replace(/\s/g, '').toLowerCase() };
   }
-  return { file, offset, gtidSet: await mariadbGtidSet(session, { file, offset }) };
+  return { file, offset, gtidSet: (await mariadbGtidSet(session, { file, offset })) ?? '' };
 }
 
-/** MariaDB knows the GTID position of any place that begins an event. */
-export async function mariadbGtidSet(session: ServerSession, position: BinlogPosition): Promise<string> {
+/** MariaDB knows the GTID position of any place that begins an event; null elsewhere. */
+export async function mariadbGtidSet(session: ServerSession, position: BinlogPosition): Promise<string | null> {
   const row = await session.first('SELECT BINLOG_GTID_POS(?, ?) AS gtids', [position.file, position.offset]);
-  return row?.['gtids'] ?? '';
+  return row?.['gtids'] ?? null;
 }
 
 /**
  * Throws when reading cannot go on from the position: SOURCE_BINLOG_PURGED when its file is gone,
- * SOURCE_POSITION_UNKNOWN when the log is another one.
+ * SOURCE_POSITION_UNKNOWN when the log is another one. Whether the file is the one that was read before, its first event tells beside this.
  */
-export async function checkPosition(session: ServerSession, position: BinlogPosition): Promise<void> {
+export async function checkPosition(session: ServerSession, position: SourcePosition): Promise<void> {
   const files = await logFiles(session);
   const found = files.find((entry) => entry.file === position.file);
   const where = {
@@ -51,7 +53,10 @@ export async function checkPosition(session: ServerSession, position: BinlogPosi
     newest: files.at(-1)?.file ?? 'none',
   };
   if (found !== undefined) {
-    if (position.offset <= found.size) return;
+    if (position.offset <= found.size) {
+      await checkGtids(session, position, where);
+      return;
+    }
     throw sourceErrors.SOURCE_POSITION_UNKNOWN({
       message: `file ${position.file} has only ${found.size} bytes: the log was reset`,
       where,
@@ -62,6 +67,57 @@ export async function checkPosition(session: ServerSession, position: BinlogPosi
     throw sourceErrors.SOURCE_BINLOG_PURGED({ message: `file ${position.file} of the log is gone`, where });
   }
   throw sourceErrors.SOURCE_POSITION_UNKNOWN({ message: `the log has no file ${position.file}`, where });
+}
+
+/** The same file name and an offset that exists are not enough: a log that was reset grows past our offset again. */
+async function checkGtids(
+  session: ServerSession,
+  position: SourcePosition,
+  where: Readonly<Record<string, string>>,
+): Promise<void> {
+  if (position.gtidSet === '') return;
+  const { flavor } = session.facts;
+  const ours = parseGtidSet(flavor, position.gtidSet);
+  if (flavor === 'mariadb') {
+    const there = await mariadbGtidSet(session, position);
+    if (there !== null && ours.equals(parseGtidSet(flavor, there))) return;
+    const found = there === null ? 'no event begins at our position' : `at our position it has got to '${there}'`;
+    throw sourceErrors.SOURCE_POSITION_UNKNOWN({
+      message: `the log is another one: ${found}, we had read up to '${ours}'`,
+      where,
+    });
+  }
+  const known = await mysqlGtids(session);
+  if (!known.contains(ours)) {
+    throw sourceErrors.SOURCE_POSITION_UNKNOWN({
+      message: `the log is another one: the server does not know the transactions ${ours.subtract(known)}, which were read from it`,
+      where,
+    });
+  }
+  const before = parseGtidSet(flavor, await previousGtids(session, position.file));
+  if (!ours.contains(before)) {
+    throw sourceErrors.SOURCE_POSITION_UNKNOWN({
+      message: `the log is another one: before our file it has the transactions ${before.subtract(ours)}, which were never read`,
+      where,
+    });
+  }
+}
+
+/**
+ * Executed or being committed: what is in the log, and therefore with us, may wait for its commit (for replicas that have to confirm it, for
+ * instance) and is owned until then. Asked for in this order it is in one of them.
+ */
+async function mysqlGtids(session: ServerSession): Promise<GtidSet> {
+  const owned = (await session.first('SELECT @@GLOBAL.gtid_owned AS gtids'))?.['gtids'] ?? '';
+  const known = parseGtidSet('mysql', owned.replace(/#\d+/g, ''));
+  known.addAll((await session.first('SELECT @@GLOBAL.gtid_executed AS gtids'))?.['gtids'] ?? '');
+  return known;
+}
+
+/** What was executed before the file was begun: its second event. */
+async function previousGtids(session: ServerSession, file: string): Promise<string> {
+  const events = await session.query('SHOW BINLOG EVENTS IN ? LIMIT 3', [file]);
+  return events.find((event) => event['Event_type'] === 'Previous_gtids')?.['Info'] ?? '';
 }
 
 function isOlder(file: string, oldest: string): boolean {

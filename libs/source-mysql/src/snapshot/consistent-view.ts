@@ -38,7 +38,7 @@ async function mariadbView(reader: ServerSession): Promise<SourcePosition> {
   const file = status.get('binlog_snapshot_file') ?? '';
   const offset = Number(status.get('binlog_snapshot_position') ?? 0);
   if (file === '') throw sourceErrors.SOURCE_BINLOG_OFF({ message: 'the server writes no binary log' });
-  return { file, offset, gtidSet: await mariadbGtidSet(reader, { file, offset }) };
+  return { file, offset, gtidSet: (await mariadbGtidSet(reader, { file, offset })) ?? '' };
 }
 
 async function mysqlView(

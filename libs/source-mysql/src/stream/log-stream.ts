@@ -6,7 +6,7 @@
  * 2. The same server only: another UUID is an error, since positions of one server mean nothing on another.
  * 3. What was complete before an error is handed over before the error is thrown; nothing after it is.
  */
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { type BinlogPosition, causeText, formatBinlogPosition, isMysyncError, type SourcePosition } from '@mysync/core';
 import { Backoff } from '@mysync/flow';
@@ -19,7 +19,8 @@ import { Charsets } from '../schema/charsets.ts';
 import { TableBook } from '../schema/table-book.ts';
 import { listTables } from '../schema/table-facts.ts';
 import { LazySession } from '../server/lazy-session.ts';
-import { checkPosition, connectedReplicas, logFiles, ownServerId, replicaName } from '../server/log-state.ts';
+import { checkPosition, logFiles, replicaName } from '../server/log-state.ts';
+import { freeServerId } from '../server/server-id.ts';
 import { formatHost, type ServerSession } from '../server/session.ts';
 import { EventUnfolder } from '../unfold/event-unfolder.ts';
 import { PartialUpdates } from '../unfold/partial-updates.ts';
@@ -276,7 +277,7 @@ class LogRun {
         ...source,
         flavor: facts.flavor,
         serverUuid: facts.uuid,
-        from: { ...start, gtidSet: this.#from.gtidSet },
+        from: start.file === this.#from.file ? { ...this.#from, ...start } : { ...start, gtidSet: this.#from.gtidSet },
         book,
         spool: this.#spool,
         foldsNames: names.get('lower_case_table_names') !== '0',
@@ -305,29 +306,4 @@ async function reachable(session: ServerSession, position: SourcePosition): Prom
     });
   }
   return { file: next.file, offset: FIRST_OFFSET };
-}
-
-/**
- * The configured id, unless somebody else has it; else a random one of the highest quarter that nobody has. A replica of our own
- * name is a former connection of this source that the server has not missed yet: it is the one that has to go.
- */
-async function freeServerId(session: ServerSession, configured: number | undefined, name: string): Promise<number> {
-  const replicas = (await connectedReplicas(session)) ?? [];
-  const others = configured === undefined ? replicas : replicas.filter((replica) => replica.host !== name);
-  const taken = new Set([await ownServerId(session), ...others.map((replica) => replica.serverId)]);
-  if (configured !== undefined) {
-    if (taken.has(configured)) throw serverIdInUse(session, configured);
-    return configured;
-  }
-  for (;;) {
-    const id = 0xc000_0000 + (randomBytes(4).readUInt32LE(0) % 0x3fff_ffff);
-    if (!taken.has(id)) return id;
-  }
-}
-
-function serverIdInUse(session: ServerSession, id: number): Error {
-  return sourceErrors.SOURCE_SERVER_ID_IN_USE({
-    message: `another replica of ${formatHost(session.facts.host)} has the server id ${id}`,
-    where: { host: formatHost(session.facts.host), serverId: id },
-  });
 }

@@ -11,12 +11,12 @@
  *     begin ──► rows, savepoints ──► commit ──► ready ──(drain)──► between transactions
  *                     └─ rollback: discarded ───────────────────────────┘
  */
-import { type ChangeId, type GtidSet, parseGtidSet, type SourcePosition } from '@mysync/core';
+import { type ChangeId, formatBinlogPosition, type GtidSet, parseGtidSet, type SourcePosition } from '@mysync/core';
 import type { Logger } from '@mysync/telemetry';
 import { encodeTransaction, type TransactionBlock } from '@mysync/wire';
 import { EVENT, isRowsEvent } from '../binlog/column-types.ts';
-import { EVENT_FLAG, type LogEvent } from '../binlog/log-event.ts';
-import { sourceErrors } from '../errors.ts';
+import { EVENT_FLAG, isMadeUp, type LogEvent } from '../binlog/log-event.ts';
+import { fileReplaced, sourceErrors } from '../errors.ts';
 import type { ResolvedOptions } from '../options.ts';
 import type { SourceItem } from '../port.ts';
 import type { TableBook } from '../schema/table-book.ts';
@@ -57,6 +57,8 @@ export class TransactionAssembler {
   readonly #effects: StatementEffects;
   readonly #cursor: LogCursor;
   readonly #gtids: GtidSet;
+  /** Of the file in hand, in seconds; 0 before it has said so. */
+  #fileCreated: number;
   /** '' in the position means unknown unless the log is read from a file's start, which tells. */
   #gtidsKnown: boolean;
   #boundary: SourcePosition;
@@ -78,6 +80,7 @@ export class TransactionAssembler {
     this.#cursor = new LogCursor(from.file, from.offset);
     this.#gtids = parseGtidSet(options.flavor, from.gtidSet);
     this.#gtidsKnown = from.gtidSet !== '';
+    this.#fileCreated = from.fileCreated ?? 0;
     this.#boundary = from;
   }
 
@@ -93,16 +96,12 @@ export class TransactionAssembler {
 
   /** A promise only where something must be asked from the server. */
   process(event: LogEvent): Promise<void> | undefined {
-    const artificial =
-      (event.flags & EVENT_FLAG.ARTIFICIAL) !== 0 ||
-      event.type === EVENT.HEARTBEAT ||
-      event.type === EVENT.HEARTBEAT_V2;
     const { place } = event;
     this.#placeFile = place?.file ?? '';
     const at =
       place !== undefined
         ? place.offset
-        : artificial || event.type === EVENT.ROTATE
+        : event.type === EVENT.ROTATE || isMadeUp(event)
           ? this.#cursor.offset
           : this.#cursor.pass(event.length, event.nextOffset);
     if (event.seconds > 0) this.#timeMicros = event.seconds * 1_000_000;
@@ -118,6 +117,7 @@ export class TransactionAssembler {
         if (control.file === this.#cursor.file) return undefined;
         this.#abandon();
         this.#cursor.moveTo(control.file, control.offset);
+        this.#fileCreated = 0;
         this.#pass('');
         return undefined;
       case 'gtid':
@@ -238,12 +238,27 @@ export class TransactionAssembler {
     if (gtid !== '') this.#gtids.add(gtid);
     this.#moved = true;
     const { file, offset } = this.#cursor;
-    this.#boundary = { file, offset, gtidSet: this.#gtidsKnown ? this.#gtids.toString() : '' };
+    this.#boundary = this.#stamped({ file, offset, gtidSet: this.#gtidsKnown ? this.#gtids.toString() : '' });
+  }
+
+  #stamped(position: SourcePosition): SourcePosition {
+    return this.#fileCreated === 0 ? position : { ...position, fileCreated: this.#fileCreated };
+  }
+
+  /** Every connection begins with the format of its first file, from wherever in it the log is asked for. */
+  #learnFile(seconds: number): void {
+    if (seconds === 0) return;
+    if (this.#fileCreated !== 0 && this.#fileCreated !== seconds) {
+      throw fileReplaced(formatBinlogPosition(this.#boundary), this.#fileCreated, seconds);
+    }
+    this.#fileCreated = seconds;
+    if (this.#boundary.file === this.#cursor.file) this.#boundary = this.#stamped(this.#boundary);
   }
 
   /** It comes before any transaction of its file, and tells what happened before that. */
   #learnGtids(text: string): void {
-    if (!this.#gtidsKnown) this.#gtids.addAll(text);
+    // MySQL: also what was declared as executed and never logged (gtid_purged)
+    if (!this.#gtidsKnown || this.#options.flavor === 'mysql') this.#gtids.addAll(text);
     this.#gtidsKnown = true;
     if (this.#open === undefined) this.#pass('');
   }
@@ -320,6 +335,8 @@ export class TransactionAssembler {
         if (this.#open === undefined) this.#pass('');
         return;
       case EVENT.FORMAT_DESCRIPTION:
+        this.#learnFile(event.seconds);
+        return;
       case EVENT.INTVAR:
       case EVENT.RAND:
       case EVENT.USER_VAR:

@@ -8,7 +8,7 @@
  */
 import { type BinlogPosition, formatBinlogPosition, isMysyncError } from '@mysync/core';
 import { EVENT } from '../binlog/column-types.ts';
-import { EVENT_FLAG, type LogEvent } from '../binlog/log-event.ts';
+import { isMadeUp, type LogEvent } from '../binlog/log-event.ts';
 import { sourceErrors } from '../errors.ts';
 import { LogCursor } from '../stream/log-position.ts';
 import type { XaHolder } from '../xa/xa-holder.ts';
@@ -87,13 +87,11 @@ export class EventUnfolder {
 
   /** Where the event begins. */
   #pass(event: LogEvent): number {
-    const { control, type } = event;
+    const { control } = event;
     if (control.kind === 'rotate') {
       if (control.file !== this.#cursor.file) this.#cursor.moveTo(control.file, control.offset);
       return this.#cursor.offset;
     }
-    const madeUp =
-      (event.flags & EVENT_FLAG.ARTIFICIAL) !== 0 || type === EVENT.HEARTBEAT || type === EVENT.HEARTBEAT_V2;
-    return madeUp ? this.#cursor.offset : this.#cursor.pass(event.length, event.nextOffset);
+    return isMadeUp(event) ? this.#cursor.offset : this.#cursor.pass(event.length, event.nextOffset);
   }
 }
