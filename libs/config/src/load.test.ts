@@ -139,8 +139,8 @@ test('a wrong value names key, place, value, what is near and what is allowed', 
   assert.match(host.message, /sources\.shop\.hosts\[0\] is '127\.0\.0\.1:99999', which has a port beyond 65535/);
   const start = only(SHOP.replace('user:', 'start: yesterday\n    user:'));
   assert.match(start.remedy, /snapshot, latest, earliest or FILE:OFFSET/);
-  const poison = only(SHOP.replace('kind: redis', 'kind: redis\n    onPoison: park'));
-  assert.equal(poison.remedy, 'Allowed: halt.');
+  const poison = only(SHOP.replace('kind: redis', 'kind: redis\n    onPoison: skip'));
+  assert.equal(poison.remedy, 'Allowed: halt, park, dead-letter.');
 });
 
 test('the place of a wrong value is the variable or flag that set it', () => {

@@ -11,6 +11,8 @@ export interface ErrorEntry {
   readonly remedy: string;
   /** True when the same call may succeed later without anybody acting: it is retried with backoff. */
   readonly retriable: boolean;
+  /** `table`: no row of one table can be taken as the mapping is. A writer may then set its rows aside one by one. */
+  readonly scope?: 'table' | undefined;
 }
 
 export interface ErrorDetails {
@@ -28,6 +30,7 @@ export class MysyncError extends Error {
   readonly code: string;
   readonly retriable: boolean;
   readonly remedy: string;
+  readonly scope: 'table' | undefined;
   readonly where: Readonly<Record<string, string | number>>;
 
   constructor(code: string, entry: ErrorEntry, details: ErrorDetails) {
@@ -36,6 +39,7 @@ export class MysyncError extends Error {
     this.code = code;
     this.retriable = entry.retriable;
     this.remedy = details.remedy ?? entry.remedy;
+    this.scope = entry.scope;
     this.where = details.where ?? {};
   }
 

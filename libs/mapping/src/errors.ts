@@ -15,15 +15,18 @@ export const mappingErrors = errorCatalogue({
   MAPPING_KEY_INCOMPLETE: {
     remedy: 'Add {key}, or a placeholder for each missing key column, so that two rows never share a target key.',
     retriable: false,
+    scope: 'table',
   },
   MAPPING_KEY_UNSTABLE: {
     remedy:
       "Use key columns only, or add the column to the table's partitionBy, so that a change of it becomes a delete and an insert.",
     retriable: false,
+    scope: 'table',
   },
   MAPPING_COLUMN_UNKNOWN: {
     remedy: 'Correct the name in the mapping; column names are case-sensitive.',
     retriable: false,
+    scope: 'table',
   },
-  MAPPING_NAME_TAKEN: { remedy: 'Rename or exclude one of the two columns.', retriable: false },
+  MAPPING_NAME_TAKEN: { remedy: 'Rename or exclude one of the two columns.', retriable: false, scope: 'table' },
 });

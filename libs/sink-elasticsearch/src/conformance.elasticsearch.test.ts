@@ -8,6 +8,7 @@ import { TestProxy } from './proxy.fixture.ts';
 class ElasticsearchBench implements SinkBench {
   readonly #bench: EsBench;
   readonly #proxy: TestProxy;
+  readonly #spoiled = new Set<number>();
 
   constructor(bench: EsBench, proxy: TestProxy) {
     this.#bench = bench;
@@ -42,10 +43,17 @@ class ElasticsearchBench implements SinkBench {
   /** The document gets text into its field of numbers on the way: Elasticsearch itself refuses it. */
   async spoil(schema: TableSchema, id: number): Promise<void> {
     const index = `${this.#bench.prefix}-${schema.database}-${schema.table}`;
-    this.#proxy.onRequest = ({ path, body }) =>
-      path.startsWith('/_bulk') && body.includes(`"_index":"${index}"`)
-        ? body.replace(`"id":${id},`, '"id":"no number",')
-        : body;
+    this.#spoiled.add(id);
+    this.#proxy.onRequest = ({ path, body }) => {
+      if (!path.startsWith('/_bulk') || !body.includes(`"_index":"${index}"`)) return body;
+      let text = body;
+      for (const each of this.#spoiled) text = text.replace(`"id":${each},`, '"id":"no number",');
+      return text;
+    };
+  }
+
+  async mend(): Promise<void> {
+    this.#spoiled.clear();
   }
 
   async close(): Promise<void> {

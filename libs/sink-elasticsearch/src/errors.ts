@@ -10,25 +10,30 @@ export const elasticsearchErrors = errorCatalogue({
   ES_INDEX_NAME_INVALID: {
     remedy: "Give the table an `index` of its own: at most 255 bytes, and not only '.' or '..'.",
     retriable: false,
+    scope: 'table',
   },
   ES_INDEX_COLLISION: {
     remedy:
       'Give one of the tables another `index`, or, to keep both in one index, an `id` for both that holds {database} and {table}, for example {database}.{table}:{key}.',
     retriable: false,
+    scope: 'table',
   },
   ES_FIELD_COLLISION: {
     remedy: 'Rename or exclude one of the two columns in the rule (`rename`, `exclude`).',
     retriable: false,
+    scope: 'table',
   },
   ES_TOO_MANY_FIELDS: {
     remedy:
       "Exclude columns, or raise index.mapping.total_fields.limit in the rule's `settings` (for an index that exists: PUT /INDEX/_settings).",
     retriable: false,
+    scope: 'table',
   },
   ES_MAPPING_REFUSED: {
     remedy:
       "Correct the rule's `mappings` or `settings`, or the index template that gets in the way; the cause is Elasticsearch's own text.",
     retriable: false,
+    scope: 'table',
   },
   ES_INDEX_LOST: {
     remedy:

@@ -132,24 +132,17 @@ export class Cluster implements RedisBackend {
     const layout = await this.#layout(signal);
     for (const change of batch.changes) {
       for (const master of await this.#router.masters()) {
-        const refusals = await this.#clearMaster(master.name, stream, change, signal);
-        if (refusals.length > 0) return { status: 'refused', refusals };
+        await this.#clearMaster(master.name, stream, change, signal);
       }
     }
     if ((await this.#layout(signal)) !== layout) throw slotsMoving();
     return await this.#move(stream, marker, 0, signal);
   }
 
-  async #clearMaster(
-    name: string,
-    stream: StreamRef,
-    change: ClearChange,
-    signal: AbortSignal,
-  ): Promise<readonly Refusal[]> {
+  async #clearMaster(name: string, stream: StreamRef, change: ClearChange, signal: AbortSignal): Promise<void> {
     const master = (await this.#router.masters()).find((each) => each.name === name);
     if (master === undefined) throw slotsMoving();
     const more = [recordId(stream, change.table), versionText(change.version)];
-    const refusals: Refusal[] = [];
     const connection = await this.#router.connection(master.address);
     for await (const companions of scanKeys(connection, this.#names.companionGlob, signal)) {
       const chunks = companions.flatMap((companion): SlotChunk[] => {
@@ -157,10 +150,8 @@ export class Cluster implements RedisBackend {
         if (key === null) return [];
         return [{ slot: keySlot(key), chunk: { places: [0], keys: [key, companion], args: [] } }];
       });
-      await this.#run(clearScript, chunks, more, refusals, signal);
-      if (refusals.length > 0) break;
+      await this.#run(clearScript, chunks, more, [], signal);
     }
-    return refusals;
   }
 
   /** Throws when slots moved meanwhile: keys that moved along were perhaps not seen. */

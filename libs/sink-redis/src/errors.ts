@@ -5,15 +5,18 @@ export const redisErrors = errorCatalogue({
   REDIS_KEY_SHARED: {
     remedy: 'Put {table} (and {database}) into the key template, or give each table a rule with a key of its own.',
     retriable: false,
+    scope: 'table',
   },
   REDIS_INDEX_CROSS_SLOT: {
     remedy:
       'In a cluster the index key and the row key need the same hash tag, for example key {{{column:customer}}}:order:{key} and index {{{column:customer}}}:orders.',
     retriable: false,
+    scope: 'table',
   },
   REDIS_INDEX_INVALID: {
     remedy: 'Give a sorted-set index a score: the name of a column of a number type; a set has none.',
     retriable: false,
+    scope: 'table',
   },
   REDIS_PARTIAL_ROW: {
     remedy: 'Set binlog_row_image=FULL on the source, or map this table as hash.',

@@ -209,7 +209,8 @@ return {'ok', stale}
 
 /**
  * ARGV 6: how many rows; 7: seconds that deletions are kept; 8: stream and table; 9: version, 16 hex digits. KEYS from 2:
- * key and companion of each row that may have to go.
+ * key and companion of each row that may have to go. What others have put in the place of a row or of an index stays: the row is not there
+ * any more.
  */
 export const clearScript = script(`${PRELUDE}
 local id, version = A[8], A[9]
@@ -217,13 +218,11 @@ for row = 1, tonumber(A[6]) do
   local key, companion = K[row * 2], K[row * 2 + 1]
   local old = call('GET', companion)
   if old and sub(old, 26, 37) == id and sub(old, 17, 17) == '+' and sub(old, 1, 16) < version then
-    local entries = memberships(old)
     local found = typeof(key)
-    local why = misfit(entries)
-    if found ~= 'none' and found ~= 'hash' and found ~= 'string' then why = key .. ' holds a ' .. found end
-    if why then return {'refused', 0, row, why} end
-    if found ~= 'none' then call('DEL', key) end
-    for _, entry in ipairs(entries) do leave(entry) end
+    if found == 'hash' or found == 'string' then call('DEL', key) end
+    for _, entry in ipairs(memberships(old)) do
+      if not misfit({entry}) then leave(entry) end
+    end
     call('SET', companion, version .. '-' .. sub(old, 18, 37), 'EX', A[7])
   end
 end

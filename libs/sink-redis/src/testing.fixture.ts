@@ -56,6 +56,10 @@ export function redisBench(options: RedisBenchOptions): SinkBench {
       const key = `${schema.database}:${schema.table}:${id}`;
       for (const reader of readers) await reader.rpush(key, 'foreign').catch(() => 0);
     },
+    mend: async (schema, id) => {
+      const key = `${schema.database}:${schema.table}:${id}`;
+      for (const reader of readers) await reader.del(key).catch(() => 0);
+    },
     createUnreachableSink: async () =>
       new RedisSink({ ...options.sink, hosts: [{ host: '127.0.0.1', port: 1 }], tables: [rule] }),
     close: async () => {

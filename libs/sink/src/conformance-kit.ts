@@ -15,8 +15,10 @@ export interface SinkBench {
   readAll(table: TableRef): Promise<readonly StoredDocument[]>;
   /** How `readAll` shows a value of a column; undefined when it does not show it at all. */
   show(value: Exclude<ColumnValue, undefined>, column: Column): unknown;
-  /** Makes the store refuse a put of the `items` row with this id for good (a foreign value at its key, a mapping …). */
+  /** Makes the store refuse puts of the `items` row with this id for good (a foreign value at its key, a mapping …). */
   spoil(schema: TableSchema, id: number): Promise<void>;
+  /** Takes the reason away again. */
+  mend(schema: TableSchema, id: number): Promise<void>;
   /** A sink whose store cannot be reached; its calls must settle within a few seconds. */
   createUnreachableSink(): Promise<Sink>;
   /** Frees what the bench holds. */

@@ -85,42 +85,6 @@ export const markerTests: Tests = {
     await trial.assertRows(schema, [itemRow(1, 'new'), itemRow(3)]);
   },
 
-  'a change that can never succeed is named, the marker stays, the rest can go on without it': async (trial) => {
-    const schema = items(trial.database);
-    const sink = await trial.sink(schema);
-    const writer = await TrialWriter.start(sink, trial.stream);
-    await writer.applied(0, put(schema, itemRow(1), 1));
-    await trial.bench.spoil(schema, 2);
-    const changes = [put(schema, itemRow(1, 'x'), 2), put(schema, itemRow(2), 3), put(schema, itemRow(3), 4)];
-    for (let times = 0; times < 2; times++) {
-      const outcome = await writer.apply(...changes);
-      assert.equal(outcome.status, 'refused');
-      const refusals = outcome.status === 'refused' ? outcome.refusals : [];
-      assert.deepEqual(
-        refusals.map((refusal) => refusal.index),
-        [1],
-      );
-      for (const { error } of refusals) assert.ok(isMysyncError(error) && !error.retriable, String(error));
-      assert.equal(await sink.readMarker(trial.stream), writer.marker);
-    }
-    await writer.applied(0, ...changes.filter((_, index) => index !== 1));
-    const documents = await trial.bench.readAll(schema);
-    const names = documents.map((document) => document['name']);
-    assert.ok(names.includes('x') && names.includes('name 3'), JSON.stringify(names));
-  },
-
-  'a refusal in a batch of thousands keeps the marker': async (trial) => {
-    const schema = items(trial.database);
-    const sink = await trial.sink(schema);
-    const writer = await TrialWriter.start(sink, trial.stream);
-    await trial.bench.spoil(schema, 7);
-    const changes = Array.from({ length: 2_000 }, (_, id) => put(schema, itemRow(id), id + 1));
-    const outcome = await writer.apply(...changes);
-    assert.equal(outcome.status, 'refused');
-    assert.deepEqual(outcome.status === 'refused' && outcome.refusals.map((refusal) => refusal.index), [7]);
-    assert.equal(await sink.readMarker(trial.stream), null);
-  },
-
   'an unreachable store is a retriable error of every call': async (trial) => {
     const schema = items(trial.database);
     const sink = await trial.unreachableSink();

@@ -7,6 +7,7 @@ import { inspectTests } from './conformance-inspect.ts';
 import { type SinkConformanceOptions, Trial } from './conformance-kit.ts';
 import { markerTests } from './conformance-marker.ts';
 import { orderTests } from './conformance-order.ts';
+import { poisonTests } from './conformance-poison.ts';
 import { partialTests, valueTests } from './conformance-values.ts';
 
 export type { SinkBench, SinkConformanceOptions, StoredDocument } from './conformance-kit.ts';
@@ -14,7 +15,7 @@ export { del, itemRow, items, pairs, put, TrialWriter } from './conformance-kit.
 
 export function sinkConformance(options: SinkConformanceOptions): void {
   const partial = options.mergesPartialRows === false ? {} : partialTests;
-  const tests = { ...orderTests, ...markerTests, ...valueTests, ...inspectTests, ...partial };
+  const tests = { ...orderTests, ...markerTests, ...poisonTests, ...valueTests, ...inspectTests, ...partial };
   describe(`sink conformance: ${options.name}`, () => {
     for (const [name, body] of Object.entries(tests)) {
       test(name, async () => {

@@ -102,6 +102,21 @@ export function createMetrics() {
         'source',
         'partition',
       ]),
+      parkedKeys: gauge('writer_parked_keys', 'Keys that are set aside: the sink could not take a change of theirs.', [
+        'sink',
+        'source',
+        'partition',
+      ]),
+      parkedChanges: counter(
+        'writer_parked_changes_total',
+        'Changes the sink can never take whose key was set aside.',
+        ['sink', 'source', 'partition', 'code'],
+      ),
+      deadLetters: counter(
+        'writer_dead_letters_total',
+        'Changes the sink can never take that went to the dead letters.',
+        ['sink', 'source', 'partition', 'code'],
+      ),
       assigned: gauge('writer_assigned_partitions', 'Partitions this process owns.', ['sink', 'source']),
     },
   };

@@ -85,6 +85,8 @@ export function buildCommand(context: CommandContext): Command {
     .option('--limit <number>', 'Stop after so many messages.')
     .action(async (options) => (await import('./tail.ts')).runTail(context, options));
 
+  addDlq(program, context, verb);
+
   const config = program
     .command('config')
     .description('Look at the configuration.')
@@ -102,4 +104,39 @@ export function buildCommand(context: CommandContext): Command {
     .helpOption('-h, --help', 'Print this help.')
     .action((section?: string) => runConfigOptions(context, section));
   return program;
+}
+
+function addDlq(
+  program: Command,
+  context: CommandContext,
+  verb: (parent: Command, name: string, description: string) => Command,
+): void {
+  const dlq = program
+    .command('dlq')
+    .description('Changes that a sink could not take: keys that are set aside, and dead letters.')
+    .helpOption('-h, --help', 'Print this help.')
+    .addHelpText('after', EMBEDDED_LOG_HELP);
+  const about = (name: string, description: string): Command =>
+    verb(dlq, name, description)
+      .option('--sink <name>', 'Only this sink.')
+      .option('--source <name>', 'Only changes of this source.')
+      .option('--json', 'Print JSON.');
+  const tableHelp = 'Only rows of this table: DATABASE.TABLE.';
+  about('list', 'List them.')
+    .option('--table <name>', tableHelp)
+    .option('--acts', 'List what was retried and discarded: when, by whom, with what result.')
+    .action(async (options) => (await import('./dlq.ts')).runDlqList(context, options));
+  about('show', 'Show one with its newest message and what was done about it.')
+    .argument('<id>', 'As the list shows it: SOURCE/PARTITION/OFFSET.')
+    .action(async (id: string, options) => (await import('./dlq.ts')).runDlqShow(context, id, options));
+  about('retry', 'Apply the newest state of these rows, never an older one. Writers may run meanwhile.')
+    .argument('[ids...]', 'As the list shows them.')
+    .option('--table <name>', tableHelp)
+    .option('--all', 'All of them.')
+    .action(async (ids: string[], options) => (await import('./dlq.ts')).runDlqAct(context, 'retry', ids, options));
+  about('discard', 'Forget them: the sink keeps what it has of these rows until their next change.')
+    .argument('[ids...]', 'As the list shows them.')
+    .option('--table <name>', tableHelp)
+    .option('--all', 'All of them.')
+    .action(async (ids: string[], options) => (await import('./dlq.ts')).runDlqAct(context, 'discard', ids, options));
 }

@@ -15,13 +15,14 @@ import {
   topicOf,
 } from '@mysync/config';
 import { parseBinlogPosition, type TableRef, tableRefKey } from '@mysync/core';
-import { compileTablePatterns } from '@mysync/mapping';
+import { compileRules, compileTablePatterns } from '@mysync/mapping';
 import type { StartAt } from '@mysync/reader';
 import type { Sink } from '@mysync/sink';
 import type { MysqlSourceOptions } from '@mysync/source-mysql';
 import type { Logger, Metrics } from '@mysync/telemetry';
 import type { TopicSpec, Transport } from '@mysync/transport';
 import type { KafkaObserver } from '@mysync/transport-kafka';
+import type { PoisonPolicy } from '@mysync/writer';
 
 import { asMysyncError } from './output.ts';
 
@@ -107,6 +108,20 @@ export function topicSpec(config: Config, source: string): TopicSpec {
 /** The consumer group of a sink for one source. */
 export function groupOf(config: Config, sink: string, source: string): string {
   return `${required(config.sinks, sink).group ?? `mysync-${sink}`}-${source}`;
+}
+
+/** Where the dead letters of a sink go, and the record of what was done about them. */
+export function deadLetterSpec(config: Config, sink: string, source: string): TopicSpec {
+  const { deadLetterTopic, deadLetterRetentionMs } = required(config.sinks, sink);
+  const name = `${deadLetterTopic ?? `mysync-dlq-${sink}`}-${source}`;
+  return { ...topicSpec(config, source), name, compacted: false, retentionMs: deadLetterRetentionMs };
+}
+
+/** What happens to changes of a table that the sink can never take. */
+export function poisonPolicy(config: Config, name: string): (table: TableRef) => PoisonPolicy {
+  const sink = required(config.sinks, name);
+  const ruleOf = compileRules<{ readonly match: readonly string[]; readonly onPoison?: PoisonPolicy }>(sink.tables);
+  return (table) => ruleOf(table)?.onPoison ?? sink.onPoison;
 }
 
 export function checkpointPath(config: Config, source: string): string {

@@ -6,10 +6,12 @@ import { createLogger, createMetrics, type Logger, type Metrics, TelemetryServer
 import type { Transport } from '@mysync/transport';
 import {
   checkpointPath,
+  deadLetterSpec,
   fingerprintOf,
   groupOf,
   openSink,
   openTransport,
+  poisonPolicy,
   required,
   sourceOptions,
   startAt,
@@ -165,7 +167,10 @@ async function openReader(service: Service, source: string, checkpoints: FileChe
 
 async function openWriter(service: Service, sinkName: string, source: string): Promise<WriterPart> {
   const { config, lifecycle, logger, metrics, transport } = service;
-  const { maxBatchChanges, maxBatchBytes, commitIntervalMs, handoverMs } = required(config.sinks, sinkName);
+  const { maxBatchChanges, maxBatchBytes, commitIntervalMs, handoverMs, maxParkedKeys } = required(
+    config.sinks,
+    sinkName,
+  );
   const sink = await openSink(config, sinkName, source, logger);
   lifecycle.opened(`sink ${sinkName} of ${source}`, sink, (opened) => opened.close());
   return writerPart({
@@ -180,6 +185,9 @@ async function openWriter(service: Service, sinkName: string, source: string): P
     commitIntervalMs,
     handoverMs,
     deleteRetentionMs: config.transport.compacted ? config.transport.deleteRetentionMs : null,
+    onPoison: poisonPolicy(config, sinkName),
+    maxParkedKeys,
+    deadLetterTopic: deadLetterSpec(config, sinkName, source),
     clock: systemClock,
     logger,
     metrics,

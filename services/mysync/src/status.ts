@@ -7,7 +7,7 @@ import type { Transport } from '@mysync/transport';
 import { checkpointPath, groupOf, openTransport } from './compose.ts';
 import { type CommandContext, type CommonOptions, requireConfig } from './context.ts';
 import { EXIT, ExitRequest } from './exit-codes.ts';
-import { errorText, table } from './output.ts';
+import { count, errorText, table } from './output.ts';
 import type { ProcessStatus } from './status-report.ts';
 
 const ANSWER_MS = 2_000;
@@ -35,6 +35,8 @@ export interface PartitionState {
   readonly endOffset: number;
   readonly backlog: number;
   readonly lagSeconds: number | null;
+  /** Keys that are set aside; null where no process answers for the partition. */
+  readonly parkedKeys: number | null;
   readonly detail: string;
 }
 
@@ -153,6 +155,7 @@ async function sinkState(
       endOffset: range.end,
       backlog: Math.max(0, range.end - Math.max(nextOffset ?? range.earliest, range.earliest)),
       lagSeconds: running?.lagSeconds ?? null,
+      parkedKeys: running?.parkedKeys ?? null,
       detail: running?.detail ?? '',
     };
   });
@@ -199,6 +202,8 @@ export function statusText(report: StatusReport): string {
       each.detail.split('\n', 1)[0] ?? '',
     ]);
     text.push(table([head, ...rows]).trimEnd());
+    const parked = sink.partitions.reduce((sum, each) => sum + (each.parkedKeys ?? 0), 0);
+    if (parked > 0) text.push(`  ${count(parked, 'key')} set aside: mysync dlq list --sink ${sink.sink}`);
     // Where and why a partition stands still, and what to do: all of it.
     for (const { partition, detail } of sink.partitions) {
       const [, ...more] = detail.split('\n');

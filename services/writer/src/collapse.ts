@@ -1,6 +1,17 @@
 import type { ColumnValue } from '@mysync/core';
 import type { DeleteChange, PutChange } from '@mysync/sink';
 
+/** What one apply is made of. */
+export interface CollapsedChanges {
+  readonly changes: readonly (PutChange | DeleteChange)[];
+  /** Of each change, its record's key bytes as a latin1 string. */
+  readonly keys: readonly string[];
+  /** Of a change that was merged out of several: the offset of the first of them, by key. */
+  readonly mergedFrom: ReadonlyMap<string, number>;
+}
+
+const NOTHING_MERGED: ReadonlyMap<string, number> = new Map();
+
 /**
  * Collects a batch's changes, at most one per row key: the newest wins, since sinks store state.
  *
@@ -10,6 +21,7 @@ import type { DeleteChange, PutChange } from '@mysync/sink';
  */
 export class CollapsingBatch {
   #changes = new Map<string, PutChange | DeleteChange>();
+  #mergedFrom: Map<string, number> | null = null;
 
   get size(): number {
     return this.#changes.size;
@@ -28,6 +40,10 @@ export class CollapsingBatch {
     if (change.kind === 'put' && change.row.includes(undefined)) {
       if (earlier.kind !== 'put' || earlier.schema !== change.schema) return false;
       next = { ...change, row: mergeRows(earlier.row, change.row) };
+      this.#mergedFrom ??= new Map();
+      if (!this.#mergedFrom.has(key)) this.#mergedFrom.set(key, earlier.offset);
+    } else {
+      this.#mergedFrom?.delete(key);
     }
     this.#changes.delete(key);
     this.#changes.set(key, next);
@@ -35,10 +51,13 @@ export class CollapsingBatch {
   }
 
   /** The changes in order; the batch is empty afterwards. */
-  take(): (PutChange | DeleteChange)[] {
+  take(): CollapsedChanges {
     const changes = [...this.#changes.values()];
+    const keys = [...this.#changes.keys()];
+    const mergedFrom = this.#mergedFrom ?? NOTHING_MERGED;
     this.#changes = new Map();
-    return changes;
+    this.#mergedFrom = null;
+    return { changes, keys, mergedFrom };
   }
 }
 

@@ -24,9 +24,18 @@ export const writerErrors = errorCatalogue({
     remedy: `The applied marker in the sink is not one of this version of MySync. Restore it, or rebuild the sink: ${REBUILD}.`,
     retriable: false,
   },
+  WRITER_PARKED_FULL: {
+    remedy:
+      'So many keys are not single bad rows but a wrong mapping. `mysync dlq list` shows them and why: mend that, `mysync dlq retry`, then restart the writer; or raise sinks.NAME.maxParkedKeys.',
+    retriable: false,
+  },
+  WRITER_BUSY: {
+    remedy: 'Try again in a moment; nothing was changed halfway.',
+    retriable: true,
+  },
   WRITER_CHANGE_REFUSED: {
     remedy:
-      'The sink can never take this change as it is. Mend the value, the mapping or the sink, then restart the writer: it resumes at this change and nothing behind it was lost.',
+      'The sink can never take this change as it is. Mend the value, the mapping or the sink, then restart the writer: it resumes at this change and nothing behind it was lost. (onPoison: park would set the row aside.)',
     retriable: false,
   },
 });

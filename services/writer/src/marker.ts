@@ -1,6 +1,7 @@
 import type { ChangeId } from '@mysync/core';
 import type { GuardState } from '@mysync/flow';
 import { writerErrors } from './errors.ts';
+import { isParkedKey, type ParkedKey } from './parked-keys.ts';
 
 /**
  * How far a sink surely is in one partition: kept by the sink beside its data and moved with each batch, by
@@ -19,6 +20,8 @@ export interface AppliedMarker {
   readonly change: ChangeId;
   /** Everything from `nextOffset` on was stored after this time, in milliseconds since 1970. Absent in markers of the first days. */
   readonly unreadSinceMs?: number;
+  /** Keys that are set aside, with the newest change of each. Absent when there are none. */
+  readonly parked?: readonly ParkedKey[];
 }
 
 const FORMAT = 1;
@@ -54,7 +57,8 @@ function isMarker(value: unknown): value is AppliedMarker & { format: number } {
     /^\d+$/.test(marker.version) &&
     typeof marker.change === 'object' &&
     marker.change !== null &&
-    (marker.unreadSinceMs === undefined || Number.isFinite(marker.unreadSinceMs))
+    (marker.unreadSinceMs === undefined || Number.isFinite(marker.unreadSinceMs)) &&
+    (marker.parked === undefined || (Array.isArray(marker.parked) && marker.parked.every(isParkedKey)))
   );
 }
 

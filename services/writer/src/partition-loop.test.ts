@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { errorCatalogue } from '@mysync/core';
 import { initialGuardState } from '@mysync/flow';
-import { createMetrics, silentLogger } from '@mysync/telemetry';
+import type { createMetrics } from '@mysync/telemetry';
 import { transportErrors } from '@mysync/transport';
+import { setUp } from './loop.fixture.ts';
 import { formatMarker } from './marker.ts';
 import { FastClock, MemorySink, ScriptedPartition, turnsUntil } from './partition.fixture.ts';
-import { PartitionLoop } from './partition-loop.ts';
 import { NO_CHANGE, TestLog } from './test-log.fixture.ts';
 
 const DAY_MS = 86_400_000;
@@ -17,47 +17,6 @@ const errors = errorCatalogue({
 const away = (): never => {
   throw errors.TEST_AWAY({ message: 'the sink is away' });
 };
-
-interface SetUp {
-  readonly log?: TestLog;
-  readonly sink?: MemorySink;
-  readonly assigned?: ScriptedPartition;
-  readonly maxChanges?: number;
-  readonly handoverMs?: number;
-  readonly clock?: FastClock;
-  readonly deleteRetentionMs?: number;
-}
-
-function setUp(given: SetUp = {}) {
-  const { log = new TestLog(), sink = new MemorySink(), clock = new FastClock(), maxChanges = 100 } = given;
-  const assigned = given.assigned ?? new ScriptedPartition({ log, nowMs: () => clock.now() });
-  const metrics = createMetrics();
-  const loop = new PartitionLoop({
-    assigned,
-    source: 's',
-    sinkName: 'memory',
-    sink,
-    maxChanges,
-    commitIntervalMs: 0,
-    handoverMs: given.handoverMs ?? 60_000,
-    deleteRetentionMs: given.deleteRetentionMs ?? null,
-    clock,
-    logger: silentLogger,
-    metrics,
-  });
-  sink.onDoubt(() => loop.doubt());
-  const done = loop.run();
-  const stop = async (): Promise<void> => {
-    assigned.revoke.abort();
-    await done;
-  };
-  const applied = (next: number): Promise<void> => turnsUntil(`the marker at ${next}`, () => sink.next === next);
-  const halted = async (): Promise<string> => {
-    await turnsUntil('halted', () => loop.status().state === 'halted');
-    return loop.status().detail;
-  };
-  return { log, sink, assigned, clock, loop, done, stop, applied, halted, metrics };
-}
 
 function marker(nextOffset: number, change: object = {}): string {
   return formatMarker({

@@ -1,22 +1,16 @@
 import { randomUUID } from 'node:crypto';
-import { type Clock, causeText, errorForLog, formatTableRef, isMysyncError, NO_CHANGE } from '@mysync/core';
-import {
-  Backoff,
-  type GuardCounts,
-  initialGuardState,
-  isRetriableError,
-  retryForever,
-  SequenceGuard,
-} from '@mysync/flow';
-import type { Sink, SinkChange, StreamRef } from '@mysync/sink';
+import { type Clock, causeText, errorForLog, isMysyncError, type TableRef } from '@mysync/core';
+import { Backoff, type GuardCounts, isRetriableError, retryForever, SequenceGuard } from '@mysync/flow';
+import type { Sink, StreamRef } from '@mysync/sink';
 import { LagTracker, type Logger, type Metrics } from '@mysync/telemetry';
 import type { AssignedPartition, RecordBatch } from '@mysync/transport';
 import { MessageDecoder } from '@mysync/wire';
 import { Committer } from './committer.ts';
+import type { DeadLetters } from './dead-letters.ts';
 import { DeletionWatch } from './deletion-watch.ts';
 import { writerErrors } from './errors.ts';
-import { type AppliedMarker, formatMarker, parseMarker } from './marker.ts';
-import { type ApplyUnit, type Progress, UnitBuilder } from './unit-builder.ts';
+import { type PoisonPolicy, SinkApplier } from './sink-applier.ts';
+import { type ApplyUnit, UnitBuilder } from './unit-builder.ts';
 
 export interface PartitionLoopOptions {
   readonly assigned: AssignedPartition;
@@ -29,6 +23,9 @@ export interface PartitionLoopOptions {
   readonly handoverMs: number;
   /** How long the topic keeps deletions; null where it is not compacted. */
   readonly deleteRetentionMs: number | null;
+  readonly onPoison: (table: TableRef) => PoisonPolicy;
+  readonly maxParkedKeys: number;
+  readonly deadLetters: DeadLetters;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
@@ -41,6 +38,8 @@ export interface PartitionStatus {
   readonly nextOffset: number;
   readonly endOffset: number;
   readonly lagSeconds: number;
+  /** Keys that are set aside. */
+  readonly parkedKeys: number;
   readonly detail: string;
 }
 
@@ -56,7 +55,8 @@ const VERDICTS = ['accept', 'duplicate', 'stale', 'early'] as const;
  * 1. Strict order: one apply at a time; the next unit is built meanwhile, never sent.
  * 2. The marker in the sink says where to resume, even below the committed offset; it moves with the apply, never before.
  * 3. On start the loop puts its own name into the marker, which refuses every later apply of a predecessor.
- * 4. Transient failures are retried for ever; a change that can never succeed halts this partition loudly, others go on.
+ * 4. Transient failures are retried for ever; a change that can never succeed is set aside, put away, or halts this partition loudly
+ *    while others go on, as the table's rule says (`SinkApplier`).
  * 5. Offsets are committed behind the applies. When the partition is revoked, the apply in flight is finished first.
  * 6. Two that hold each other for displaced pause longer and longer, and ask the group who owns the partition (ADR 0101).
  * 7. Deletions that the log may have forgotten before they were read halt the partition (ADR 0100).
@@ -70,9 +70,8 @@ export class PartitionLoop {
   readonly #labels: { sink: string; source: string; partition: string };
   readonly #committer: Committer;
   readonly #lag: LagTracker;
-  readonly #owner = randomUUID();
   readonly #decoder = new MessageDecoder();
-  #markerText: string | null = null;
+  readonly #applier: SinkApplier;
   #state: PartitionStatus['state'] = 'starting';
   #detail = '';
   #nextOffset = 0;
@@ -98,6 +97,25 @@ export class PartitionLoop {
     this.#committer = new Committer({ assigned, intervalMs: options.commitIntervalMs, clock: options.clock });
     this.#lag = new LagTracker({ clock: options.clock });
     this.#assignedAtMs = options.clock.now();
+    this.#applier = new SinkApplier({
+      sink: options.sink,
+      stream: this.#stream,
+      topic: assigned.topic,
+      earliest: assigned.range.earliest,
+      owner: randomUUID(),
+      onPoison: options.onPoison,
+      maxParkedKeys: options.maxParkedKeys,
+      deadLetters: options.deadLetters,
+      hasCommitted: () => this.#committer.hasCommitted,
+      unreadSinceMs: (nextOffset) => this.#deletions?.unreadSince(nextOffset) ?? this.#assignedAtMs,
+      retrying: (call) => this.#retrying(call, assigned.revoked),
+      abandon: this.#abandon.signal,
+      labels: this.#labels,
+      where: this.#where(),
+      clock: options.clock,
+      logger: this.#logger,
+      metrics: options.metrics,
+    });
     this.#nextOffset = assigned.committed ?? assigned.range.earliest;
     this.#endOffset = assigned.range.end;
     // Until something was read this is the least that it can be.
@@ -122,8 +140,9 @@ export class PartitionLoop {
       revoked.removeEventListener('abort', onRevoked);
       await this.#committer.finish();
       this.#state = 'ended';
-      const { lag, backlog, gapSeconds, halted } = this.#options.metrics.writer;
-      for (const gauge of [lag, backlog, gapSeconds, halted]) gauge.remove(this.#labels);
+      const { lag, backlog, gapSeconds, halted, parkedKeys } = this.#options.metrics.writer;
+      for (const gauge of [lag, backlog, gapSeconds, halted, parkedKeys]) gauge.remove(this.#labels);
+      await this.#options.deadLetters.close();
     }
   }
 
@@ -134,6 +153,7 @@ export class PartitionLoop {
       nextOffset: this.#nextOffset,
       endOffset: this.#endOffset,
       lagSeconds: this.#lag.current(),
+      parkedKeys: this.#applier.parkedKeys,
       detail: this.#detail,
     };
   }
@@ -145,6 +165,7 @@ export class PartitionLoop {
     writer.backlog.set(this.#labels, Math.max(0, this.#endOffset - this.#nextOffset));
     const gap = this.#gapSince === null ? 0 : (this.#options.clock.monotonic() - this.#gapSince) / 1000;
     writer.gapSeconds.set(this.#labels, gap);
+    writer.parkedKeys.set(this.#labels, this.#applier.parkedKeys);
   }
 
   /** The sink may have lost what it confirmed: the marker is read again before the next apply. */
@@ -156,7 +177,7 @@ export class PartitionLoop {
   async #turn(revoked: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     try {
-      if (await this.#resume(revoked)) return;
+      if (await this.#resume()) return;
       await this.#committer.confirm();
     } catch (error) {
       // The sink's own failures are met where they occur: this one is the transport's.
@@ -171,10 +192,10 @@ export class PartitionLoop {
   }
 
   /** Reads the marker and follows the log from there until revoked or in doubt; false when another writer moved the marker. */
-  async #resume(revoked: AbortSignal): Promise<boolean> {
+  async #resume(): Promise<boolean> {
     const interrupt = new AbortController();
     this.#interrupt = interrupt;
-    const marker = await this.#takeOver(revoked);
+    const marker = await this.#applier.takeOver();
     if (marker === null) return false;
     this.#takenOverAt = this.#options.clock.monotonic();
     this.#nextOffset = marker.nextOffset;
@@ -202,7 +223,7 @@ export class PartitionLoop {
         this.#onBatch(batch);
         for (const unit of builder.units(batch)) {
           if (!(await applying) || interrupt.signal.aborted) return await applying;
-          applying = this.#apply(unit, revoked);
+          applying = this.#apply(unit);
           applying.then(
             (moved) => moved || interrupt.abort(),
             () => interrupt.abort(),
@@ -229,51 +250,14 @@ export class PartitionLoop {
     }
   }
 
-  /** The marker to resume from, with this loop's name put into it; null when another writer was faster. */
-  async #takeOver(revoked: AbortSignal): Promise<(AppliedMarker & { readonly unreadSinceMs: number }) | null> {
-    const { assigned, sink, clock } = this.#options;
-    const text = await this.#retrying(() => sink.readMarker(this.#stream), revoked);
-    const stored = text === null ? null : parseMarker(text, this.#where());
-    this.#check(stored);
-    const marker = {
-      topicId: assigned.topic.id,
-      partitions: assigned.topic.partitions,
-      owner: this.#owner,
-      nextOffset: stored?.nextOffset ?? assigned.range.earliest,
-      // Not the first offset: on a log whose head was cut off, sequences do not begin at 1 either.
-      guard: stored?.guard ?? initialGuardState(0),
-      version: stored?.version ?? '0',
-      change: stored?.change ?? NO_CHANGE,
-      unreadSinceMs: stored?.unreadSinceMs ?? clock.now(),
-    };
-    this.#markerText = text;
-    return (await this.#moveMarker([], formatMarker(marker), revoked)) ? marker : null;
-  }
-
-  #check(stored: AppliedMarker | null): void {
-    const { assigned } = this.#options;
-    const where = this.#where();
-    if (stored === null) {
-      if (!this.#committer.hasCommitted && this.#markerText === null) return;
-      const message = 'the sink holds no applied marker, though it was filled before';
-      throw writerErrors.WRITER_SINK_LOST({ message, where });
-    }
-    if (stored.topicId !== assigned.topic.id || stored.partitions !== assigned.topic.partitions) {
-      const message = `the sink was filled from topic id ${stored.topicId} with ${stored.partitions} partitions; now it is ${assigned.topic.id} with ${assigned.topic.partitions}`;
-      throw writerErrors.WRITER_TOPIC_CHANGED({ message, where });
-    }
-  }
-
   /** False when another writer moved the marker: the caller resumes from it. */
-  async #apply(unit: ApplyUnit, revoked: AbortSignal): Promise<boolean> {
-    const { sink, metrics, clock } = this.#options;
-    for (const schema of unit.newSchemas) await this.#retrying(() => sink.prepare(schema), revoked);
-    const idle = unit.changes.length === 0;
+  async #apply(unit: ApplyUnit): Promise<boolean> {
+    const { metrics, clock } = this.#options;
+    for (const schema of unit.newSchemas) await this.#applier.prepare(schema);
     if (unit.oldestMicros > 0) this.#lag.outstanding(unit.oldestMicros);
-    if (!idle || clock.monotonic() - this.#markerMovedAt >= IDLE_MARKER_MS) {
-      const text = unit.progress === null ? this.#markerText : this.#textOf(unit.progress);
+    if (this.#applier.needs(unit) || clock.monotonic() - this.#markerMovedAt >= IDLE_MARKER_MS) {
       const start = clock.monotonic();
-      if (!(await this.#moveMarker(unit.changes, text ?? '', revoked))) return false;
+      if (!(await this.#applier.apply(unit))) return false;
       this.#markerMovedAt = clock.monotonic();
       metrics.writer.applySeconds.observe(
         { sink: this.#labels.sink, source: this.#labels.source },
@@ -284,40 +268,6 @@ export class PartitionLoop {
     metrics.writer.applied.inc(this.#labels, unit.messages);
     if (unit.progress !== null) this.#onApplied(unit.progress.nextOffset, unit.newestMicros);
     return true;
-  }
-
-  async #moveMarker(changes: readonly SinkChange[], next: string, revoked: AbortSignal): Promise<boolean> {
-    const { sink, metrics } = this.#options;
-    const batch = { stream: this.#stream, changes, marker: { expected: this.#markerText, next } };
-    const outcome = await this.#retrying(() => sink.apply(batch, this.#abandon.signal), revoked);
-    switch (outcome.status) {
-      case 'applied':
-        this.#markerText = next;
-        metrics.writer.stale.inc(this.#labels, outcome.stale);
-        return true;
-      case 'marker-moved':
-        this.#logger.warn({}, 'another writer moved the applied marker: reading it again');
-        return false;
-      case 'refused': {
-        const refusal = outcome.refusals[0];
-        const change = refusal === undefined ? undefined : changes[refusal.index];
-        throw this.#refused(change, refusal?.error, outcome.refusals.length);
-      }
-    }
-  }
-
-  #textOf(progress: Progress): string {
-    const { topic } = this.#options.assigned;
-    return formatMarker({
-      topicId: topic.id,
-      partitions: topic.partitions,
-      owner: this.#owner,
-      nextOffset: progress.nextOffset,
-      guard: progress.guard,
-      version: progress.version.toString(),
-      change: progress.change,
-      unreadSinceMs: this.#deletions?.unreadSince(progress.nextOffset) ?? this.#assignedAtMs,
-    });
   }
 
   async #retrying<T>(call: () => Promise<T>, signal: AbortSignal): Promise<T> {
@@ -384,18 +334,6 @@ export class PartitionLoop {
     if (nextOffset >= this.#endOffset) this.#lag.outstanding(null);
     // What comes next is not older than this.
     else if (newestMicros > 0) this.#lag.outstanding(newestMicros);
-  }
-
-  #refused(change: SinkChange | undefined, cause: unknown, count: number): Error {
-    const where: Record<string, string | number> = { ...this.#where() };
-    if (change !== undefined) {
-      where['offset'] = change.offset;
-      where['table'] = formatTableRef(change.kind === 'clear' ? change.table : change.schema);
-      if (change.kind !== 'clear') where['key'] = change.key.values.map(String).join(',');
-    }
-    const message = `the sink refused ${count === 1 ? 'a change' : `${count} changes`} for good`;
-    const remedy = isMysyncError(cause) ? cause.remedy : undefined;
-    return writerErrors.WRITER_CHANGE_REFUSED({ message, where, cause, ...(remedy === undefined ? {} : { remedy }) });
   }
 
   #where(): Readonly<Record<string, string | number>> {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Clock, TableRef, TableSchema } from '@mysync/core';
-import type { ApplyBatch, ApplyOutcome, Sink, SinkInspector } from '@mysync/sink';
+import type { ApplyBatch, ApplyOutcome, Sink, SinkChange, SinkInspector } from '@mysync/sink';
 import { type AssignedPartition, type Header, type RecordBatch, transportErrors } from '@mysync/transport';
 import { parseMarker } from './marker.ts';
 import type { TestLog } from './test-log.fixture.ts';
@@ -26,6 +26,10 @@ export class MemorySink implements Sink {
   readonly owners: string[] = [];
   readMarker = (): Promise<string | null> => Promise.resolve(this.marker);
   inFlight = 0;
+  /** Why a change can never be taken; asked before anything of a batch is made. */
+  refuses: (change: SinkChange) => Error | null = () => null;
+  /** Schemas are prepared here; may throw. */
+  onPrepare: (schema: TableSchema) => void = () => undefined;
   /** Two writers use it. */
   shared = false;
   #doubt: (reason: string) => void = () => undefined;
@@ -38,8 +42,9 @@ export class MemorySink implements Sink {
     return Promise.resolve([]);
   }
 
-  prepare(_schema: TableSchema): Promise<void> {
-    return Promise.resolve();
+  async prepare(schema: TableSchema): Promise<void> {
+    await Promise.resolve();
+    this.onPrepare(schema);
   }
 
   accepts(table: TableRef): boolean {
@@ -83,6 +88,11 @@ export class MemorySink implements Sink {
   #make({ changes, marker }: ApplyBatch): ApplyOutcome {
     if (this.marker === marker.next && marker.next !== marker.expected) return { status: 'applied', stale: 0 };
     if (this.marker !== marker.expected) return { status: 'marker-moved' };
+    const refusals = changes.flatMap((change, index) => {
+      const error = this.refuses(change);
+      return error === null ? [] : [{ index, error }];
+    });
+    if (refusals.length > 0) return { status: 'refused', refusals };
     let stale = 0;
     for (const change of changes) {
       if (change.kind === 'clear') {

@@ -1,5 +1,5 @@
 import type { ChangeId, Column } from '@mysync/core';
-import type { IncomingRecord, RecordBatch } from '@mysync/transport';
+import type { IncomingRecord, RecordBatch, Transport } from '@mysync/transport';
 import {
   compileTable,
   encodeControl,
@@ -57,6 +57,24 @@ export class TestLog {
     return this.row('insert', null, [id, state, null], table);
   }
 
+  remove(id: number, table = schema): this {
+    return this.row('delete', [id, '', null], null, table);
+  }
+
+  /** Reads as a transport does. */
+  get reader(): Pick<Transport, 'read' | 'offsetRanges'> {
+    return {
+      offsetRanges: () => Promise.resolve([{ earliest: 0, end: this.end }]),
+      read: ({ from, until = this.end }) => this.#read(from, until),
+    };
+  }
+
+  async *#read(from: number, until: number): AsyncGenerator<RecordBatch> {
+    await Promise.resolve();
+    const records = this.records.filter(({ offset }) => offset >= from && offset < until);
+    yield { partition: 0, records, nextOffset: until, endOffset: this.end };
+  }
+
   truncate(table = schema): this {
     const options = {
       operation: 'truncate',
@@ -67,6 +85,13 @@ export class TestLog {
     } as const;
     const { key, payload } = encodeTableMessage(options);
     return this.#append(key, payload, false);
+  }
+
+  /** Of a snapshot that began with the transaction counter. */
+  sweep(counter: number, table = schema): this {
+    const options = { operation: 'sweep', transaction: this.#block(), ordinal: 1, statement: '', table } as const;
+    const { key, payload } = encodeTableMessage(options);
+    return this.#append(key, payload, false, ++this.#sequence, counter);
   }
 
   control(operation: 'heartbeat' | 'fence'): this {
@@ -110,13 +135,19 @@ export class TestLog {
     return encodeTransaction({ source: 's', serverUuid: 'u', id, commitTimeMicros });
   }
 
-  #append(key: Uint8Array, payload: Uint8Array, deletes: boolean, sequence = ++this.#sequence): this {
+  #append(
+    key: Uint8Array,
+    payload: Uint8Array,
+    deletes: boolean,
+    sequence = ++this.#sequence,
+    counter = this.#transaction,
+  ): this {
     stampDelivery(payload, {
       epoch: 1,
       generation: 0,
       base: 1,
       sequence,
-      transactionCounter: this.#transaction,
+      transactionCounter: counter,
       ordinal: 1,
     });
     this.records.push({ offset: this.#offset++, ...toRecord(key, payload, deletes) });

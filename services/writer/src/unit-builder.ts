@@ -1,18 +1,10 @@
-import {
-  type ChangeId,
-  type ColumnValue,
-  coreErrors,
-  isMysyncError,
-  MysyncError,
-  type RowKey,
-  type TableRef,
-  type TableSchema,
-} from '@mysync/core';
+import { type ChangeId, isMysyncError, MysyncError, type TableRef, type TableSchema } from '@mysync/core';
 import type { GuardState, SequenceGuard } from '@mysync/flow';
 import type { DeleteChange, PutChange, SinkChange } from '@mysync/sink';
 import type { IncomingRecord, RecordBatch } from '@mysync/transport';
-import { type BaseMessage, decodeKey, keyKind, type MessageDecoder, payloadOf, readNumbers } from '@mysync/wire';
+import { type BaseMessage, keyKind, type MessageDecoder, payloadOf, readNumbers } from '@mysync/wire';
 import { CollapsingBatch } from './collapse.ts';
+import { latin1, planOf, rowChange, type SchemaPlan } from './row-change.ts';
 
 /** Where the loop stands once a unit is applied. */
 export interface Progress {
@@ -25,6 +17,10 @@ export interface Progress {
 /** A batch for the sink. */
 export interface ApplyUnit {
   readonly changes: readonly SinkChange[];
+  /** Of each row's change, its record's key bytes as a latin1 string; none for a clear. */
+  readonly keys: readonly string[];
+  /** Of changes that were merged out of several: the offset of the first of them, by key. */
+  readonly mergedFrom: ReadonlyMap<string, number>;
   /** null: the marker stays where it is, since the guard has already seen a record that is not in this unit. */
   readonly progress: Progress | null;
   /** Messages accepted by the guard, before collapsing. */
@@ -51,6 +47,12 @@ export interface UnitBuilderOptions {
   readonly where: Readonly<Record<string, string | number>>;
 }
 
+interface AcceptedPlan extends SchemaPlan {
+  readonly accepted: boolean;
+}
+
+const NOTHING_MERGED: ReadonlyMap<string, number> = new Map();
+
 /**
  * Turns batches of the log into units for the sink: guard, decode, collapse. No I/O.
  *
@@ -62,9 +64,9 @@ export class UnitBuilder {
   readonly #options: UnitBuilderOptions;
   readonly #collapsing = new CollapsingBatch();
   /** As long as the decoder keeps the schema. */
-  readonly #plans = new WeakMap<TableSchema, SchemaPlan>();
+  readonly #plans = new WeakMap<TableSchema, AcceptedPlan>();
   #lastSchema: TableSchema | null = null;
-  #lastPlan: SchemaPlan | null = null;
+  #lastPlan: AcceptedPlan | null = null;
   readonly #numbers = { epoch: 0, generation: 0, base: 0, sequence: 0 };
   #newSchemas: TableSchema[] = [];
   #messages = 0;
@@ -93,7 +95,7 @@ export class UnitBuilder {
         const { table, delivery } = message;
         if (this.#options.accepts(table)) {
           const clear = { kind: 'clear', table, version: delivery.version, offset: record.offset } as const;
-          yield this.#unit(record.offset + 1, [clear]);
+          yield this.#unit(record.offset + 1, { changes: [clear], keys: [], mergedFrom: NOTHING_MERGED });
         }
         continue;
       }
@@ -158,22 +160,14 @@ export class UnitBuilder {
     if (!('schema' in message)) return null;
     const { schema } = message;
     const plan = this.#planOf(schema);
-    if (!plan.accepted) return null;
-    const deletes = message.operation === 'delete';
-    const image = deletes ? message.before : message.after;
-    if (image === null) return null;
-    if (plan.byteIndexes.length > 0) copyBytes(image as ColumnValue[], plan.byteIndexes);
-    const row = image;
-    const { version } = message.delivery;
-    const key = schema.keyRule === 'row-hash' ? rowKeyOf(record) : keyFromRow(schema, plan, row);
-    return { kind: deletes ? 'delete' : 'put', schema, key, row, version, offset: record.offset };
+    return plan.accepted ? rowChange(message, record, plan) : null;
   }
 
-  #planOf(schema: TableSchema): SchemaPlan {
+  #planOf(schema: TableSchema): AcceptedPlan {
     if (schema === this.#lastSchema && this.#lastPlan !== null) return this.#lastPlan;
     let plan = this.#plans.get(schema);
     if (plan === undefined) {
-      plan = planOf(schema, this.#options.accepts(schema));
+      plan = { ...planOf(schema), accepted: this.#options.accepts(schema) };
       this.#plans.set(schema, plan);
       if (plan.accepted) this.#newSchemas.push(schema);
     }
@@ -182,9 +176,12 @@ export class UnitBuilder {
     return plan;
   }
 
-  #unit(nextOffset: number | null, changes: readonly SinkChange[] = this.#collapsing.take()): ApplyUnit {
+  #unit(
+    nextOffset: number | null,
+    collapsed: Pick<ApplyUnit, 'changes' | 'keys' | 'mergedFrom'> = this.#collapsing.take(),
+  ): ApplyUnit {
     const unit: ApplyUnit = {
-      changes,
+      ...collapsed,
       progress:
         nextOffset === null
           ? null
@@ -200,58 +197,4 @@ export class UnitBuilder {
     this.#newestMicros = 0;
     return unit;
   }
-}
-
-interface SchemaPlan {
-  readonly accepted: boolean;
-  readonly keyNames: readonly string[];
-  readonly keyIndexes: readonly number[];
-  readonly byteIndexes: readonly number[];
-}
-
-function planOf(schema: TableSchema, accepted: boolean): SchemaPlan {
-  const keys = schema.columns
-    .map((column, index) => ({ column, index }))
-    .filter(({ column }) => column.keyPosition > 0)
-    .sort((a, b) => a.column.keyPosition - b.column.keyPosition);
-  const byteIndexes = schema.columns.flatMap((column, index) => (column.kind === 'bytes' ? [index] : []));
-  return {
-    accepted,
-    keyNames: keys.map((key) => key.column.name),
-    keyIndexes: keys.map((key) => key.index),
-    byteIndexes,
-  };
-}
-
-/**
- * Bytes are views into the batch, which is gone once the next one is asked for, while its changes are still applied. In place: the decoder
- * made the image for this one message.
- */
-function copyBytes(image: ColumnValue[], byteIndexes: readonly number[]): void {
-  for (const index of byteIndexes) {
-    const value = image[index];
-    if (value instanceof Uint8Array) image[index] = Buffer.from(value);
-  }
-}
-
-/** The same as decoding the record's key, but cheaper: an image always holds the key's columns. */
-function keyFromRow(schema: TableSchema, plan: SchemaPlan, row: readonly ColumnValue[]): RowKey {
-  const values: ColumnValue[] = [];
-  for (const index of plan.keyIndexes) values.push(row[index]);
-  return { database: schema.database, table: schema.table, columns: plan.keyNames, values };
-}
-
-function rowKeyOf(record: IncomingRecord): RowKey {
-  const key = decodeKey(record.key);
-  if (key.kind !== 'row') {
-    throw coreErrors.INTERNAL({
-      message: `a row's message has a key of kind ${key.kind}`,
-      where: { offset: record.offset },
-    });
-  }
-  return key.row;
-}
-
-function latin1(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
 }

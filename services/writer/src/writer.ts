@@ -1,9 +1,11 @@
-import { type Clock, systemClock } from '@mysync/core';
+import { type Clock, systemClock, type TableRef } from '@mysync/core';
 import { unlessAborted } from '@mysync/flow';
 import type { Sink } from '@mysync/sink';
 import type { HealthReport, Logger, Metrics } from '@mysync/telemetry';
-import type { Consumer, Transport } from '@mysync/transport';
+import type { Consumer, TopicSpec, Transport } from '@mysync/transport';
+import { DeadLetterTopic } from './dead-letters.ts';
 import { PartitionLoop, type PartitionStatus } from './partition-loop.ts';
+import type { PoisonPolicy } from './sink-applier.ts';
 
 export interface WriterOptions {
   readonly source: string;
@@ -21,6 +23,12 @@ export interface WriterOptions {
   readonly handoverMs: number;
   /** How long the topic keeps deletions; null where it is not compacted. */
   readonly deleteRetentionMs: number | null;
+  /** What happens to changes of a table that the sink can never take. */
+  readonly onPoison: (table: TableRef) => PoisonPolicy;
+  /** Most keys of one partition that are set aside; one more halts it. */
+  readonly maxParkedKeys: number;
+  /** The topic of dead letters, made when the first one comes. Its partitions are those of the source's topic. */
+  readonly deadLetterTopic: TopicSpec;
   readonly clock?: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
@@ -55,7 +63,18 @@ export class Writer {
     try {
       await consumer.run((assigned) => {
         const { source, sinkName, maxBatchChanges, commitIntervalMs, handoverMs, deleteRetentionMs } = this.#options;
-        const { clock, logger, metrics } = this.#options;
+        const { clock = systemClock, logger, metrics, transport, topic, onPoison, maxParkedKeys } = this.#options;
+        const deadLetters = new DeadLetterTopic({
+          transport,
+          spec: { ...this.#options.deadLetterTopic, partitions: assigned.topic.partitions },
+          sink: sinkName,
+          source,
+          topic,
+          topicId: assigned.topic.id,
+          partition: assigned.partition,
+          clock,
+          signal: assigned.revoked,
+        });
         const loop = new PartitionLoop({
           assigned,
           source,
@@ -65,7 +84,10 @@ export class Writer {
           commitIntervalMs,
           handoverMs: handoverMs * 0.8,
           deleteRetentionMs,
-          clock: clock ?? systemClock,
+          onPoison,
+          maxParkedKeys,
+          deadLetters,
+          clock,
           logger,
           metrics,
         });

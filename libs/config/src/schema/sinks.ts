@@ -18,9 +18,12 @@ import {
   urlProblem,
 } from './elements.ts';
 
+const POISON = ['halt', 'park', 'dead-letter'] as const;
+
 /** What the rules of every sink have. */
 function projection() {
   return {
+    onPoison: choice(POISON, 'For these tables, in place of what the sink says.').exactOptional(),
     match: tablePatterns('Patterns of the tables that this rule is for; the first rule that matches a table is taken.'),
     fields: texts('Columns to keep, in this order. Default: all.').exactOptional(),
     exclude: texts('Columns to leave out.').exactOptional(),
@@ -52,9 +55,19 @@ function common() {
       min: 100,
     }).default(10_000),
     onPoison: choice(
-      ['halt'],
-      'A change that the store can never take: the partition stops, loudly, and nothing is skipped.',
+      POISON,
+      'A change that the store can never take. halt: its partition stops, loudly. park: its key is set aside, its later changes wait there, all others go on (mysync dlq). dead-letter: it goes to a topic of its own, and later changes of its key are applied.',
     ).default('halt'),
+    maxParkedKeys: integer('Most keys of one partition that are set aside; one more halts it.', {
+      min: 1,
+      max: 1_000,
+    }).default(100),
+    deadLetterTopic: formedText(
+      'Topic of the dead letters and of what mysync dlq did (-SOURCE follows). Default: mysync-dlq-SINK.',
+      'letters, digits, . _ -',
+      (value) => (/^[A-Za-z0-9._-]{1,120}$/.test(value) ? null : 'is not a topic name'),
+    ).exactOptional(),
+    deadLetterRetentionMs: integer('How long dead letters are kept; -1 for ever.', { min: -1 }).default(-1),
   };
 }
 

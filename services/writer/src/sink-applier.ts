@@ -1,0 +1,286 @@
+import { type Clock, formatTableRef, isMysyncError, NO_CHANGE, type TableRef, type TableSchema } from '@mysync/core';
+import { initialGuardState } from '@mysync/flow';
+import type { ApplyOutcome, Sink, SinkChange, StreamRef } from '@mysync/sink';
+import type { Logger, Metrics } from '@mysync/telemetry';
+import type { TopicDescription } from '@mysync/transport';
+import type { DeadLetters } from './dead-letters.ts';
+import { writerErrors } from './errors.ts';
+import { type AppliedMarker, formatMarker, parseMarker } from './marker.ts';
+import { causeOf, type KeyedChange, ParkedKeys, parkedName, valueText } from './parked-keys.ts';
+import type { ApplyUnit, Progress } from './unit-builder.ts';
+
+/** What happens to a change that the sink can never take. */
+export type PoisonPolicy = 'halt' | 'park' | 'dead-letter';
+
+export interface SinkApplierOptions {
+  readonly sink: Sink;
+  readonly stream: StreamRef;
+  readonly topic: TopicDescription;
+  /** Of the log: where a sink without a marker begins. */
+  readonly earliest: number;
+  /** Random name of the loop, for the marker. */
+  readonly owner: string;
+  readonly onPoison: (table: TableRef) => PoisonPolicy;
+  /** Most keys that are set aside; one more halts the partition. */
+  readonly maxParkedKeys: number;
+  readonly deadLetters: DeadLetters;
+  /** True once the group has committed an offset: then a sink without a marker was lost. */
+  readonly hasCommitted: () => boolean;
+  readonly unreadSinceMs: (nextOffset: number) => number;
+  /** Calls until it succeeds, or fails for good. */
+  readonly retrying: <T>(call: () => Promise<T>) => Promise<T>;
+  /** Given to each apply. */
+  readonly abandon: AbortSignal;
+  readonly labels: { readonly sink: string; readonly source: string; readonly partition: string };
+  readonly where: Readonly<Record<string, string | number>>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+/**
+ * Brings units to the sink and moves the applied marker with them.
+ *
+ * 1. The marker moves with the changes, by compare-and-set, never before them.
+ * 2. A change that the sink can never take is set aside, put away, or halts the partition, as its table's rule says; its neighbours
+ *    are applied in the same step that moves the marker.
+ * 3. A key that is set aside stands in the marker, in the step that passes its change: no crash and no other owner can lose it. Its
+ *    later changes take its place there and are not applied.
+ * 4. A dead letter is stored before the marker passes its change.
+ *
+ * Spec: docs/spec/poison.md.
+ */
+export class SinkApplier {
+  readonly #options: SinkApplierOptions;
+  /** Tables whose rows the sink can never take as they are, by the schema. */
+  #unfit = new Map<TableSchema, Error>();
+  #markerText: string | null = null;
+  #progress: Progress | null = null;
+  #parked = new ParkedKeys();
+
+  constructor(options: SinkApplierOptions) {
+    this.#options = options;
+  }
+
+  /** How many keys are set aside. */
+  get parkedKeys(): number {
+    return this.#parked.size;
+  }
+
+  /** The marker to resume from, with the loop's name put into it; null when another writer was faster. */
+  async takeOver(): Promise<(AppliedMarker & { readonly unreadSinceMs: number }) | null> {
+    const { sink, stream, topic, earliest, owner, retrying, where, clock } = this.#options;
+    const text = await retrying(() => sink.readMarker(stream));
+    const stored = text === null ? null : parseMarker(text, where);
+    this.#check(stored);
+    const marker = {
+      topicId: topic.id,
+      partitions: topic.partitions,
+      owner,
+      nextOffset: stored?.nextOffset ?? earliest,
+      // Not the first offset: on a log whose head was cut off, sequences do not begin at 1 either.
+      guard: stored?.guard ?? initialGuardState(0),
+      version: stored?.version ?? '0',
+      change: stored?.change ?? NO_CHANGE,
+      unreadSinceMs: stored?.unreadSinceMs ?? clock.now(),
+      ...(stored?.parked === undefined ? {} : { parked: stored.parked }),
+    };
+    this.#markerText = text;
+    this.#unfit = new Map();
+    this.#parked = new ParkedKeys(stored?.parked);
+    this.#progress = {
+      nextOffset: marker.nextOffset,
+      guard: marker.guard,
+      version: BigInt(marker.version),
+      change: marker.change,
+    };
+    const next = formatMarker(marker);
+    const outcome = await this.#send([], next);
+    return this.#moved(outcome, next) ? marker : null;
+  }
+
+  /** True when there is something that the marker does not say yet. */
+  needs(unit: ApplyUnit): boolean {
+    return unit.changes.length > 0 || this.#parked.changed;
+  }
+
+  /** False when another writer moved the marker: the caller resumes from it. */
+  async apply(unit: ApplyUnit): Promise<boolean> {
+    const progress = unit.progress ?? this.#progress;
+    if (progress === null) return false;
+    const [first] = unit.changes;
+    if (first?.kind === 'clear') {
+      this.#parked.clear(first.table, first.version);
+      return await this.#applyClear(first, progress);
+    }
+    let changes = unit.changes;
+    let keys = unit.keys;
+    if (this.#parked.size > 0 || this.#unfit.size > 0) {
+      const keyed = await this.#setAside(keyedChanges(unit));
+      if (keyed === null) return false;
+      changes = keyed.map(({ change }) => change);
+      keys = keyed.map(({ key }) => key);
+    }
+    for (;;) {
+      const next = this.#textOf(progress);
+      const outcome = await this.#send(changes, next);
+      if (outcome.status !== 'refused') return this.#moved(outcome, next, progress);
+      const errors = new Map(outcome.refusals.map(({ index, error }) => [index, error]));
+      const left: KeyedChange[] = [];
+      const refused: { readonly keyed: KeyedChange; readonly error: unknown }[] = [];
+      for (const [index, keyed] of keyedChanges({ changes, keys, mergedFrom: unit.mergedFrom }).entries()) {
+        if (errors.has(index)) refused.push({ keyed, error: errors.get(index) });
+        else left.push(keyed);
+      }
+      // Answers that refuse nothing that was sent would come again for ever.
+      if (refused.length === 0) throw this.#refused(undefined, undefined, outcome.refusals.length);
+      if (!(await this.#poison(refused))) return false;
+      changes = left.map(({ change }) => change);
+      keys = left.map(({ key }) => key);
+    }
+  }
+
+  /** Throws what cannot be met by setting rows aside one by one. */
+  async prepare(schema: TableSchema): Promise<void> {
+    const { sink, retrying, onPoison, logger } = this.#options;
+    try {
+      await retrying(() => sink.prepare(schema));
+    } catch (error) {
+      if (!isMysyncError(error) || error.scope !== 'table' || onPoison(schema) === 'halt') throw error;
+      logger.error(
+        { table: formatTableRef(schema), error: error.toJSON() },
+        'the sink cannot take the rows of a table',
+      );
+      this.#unfit.set(schema, error);
+    }
+  }
+
+  async #applyClear(change: SinkChange, progress: Progress): Promise<boolean> {
+    const next = this.#textOf(progress);
+    const outcome = await this.#send([change], next);
+    if (outcome.status === 'refused') {
+      throw this.#refused(change, outcome.refusals[0]?.error, outcome.refusals.length);
+    }
+    return this.#moved(outcome, next, progress);
+  }
+
+  /** What is left to apply (null: another writer acts in our place): changes of keys that are set aside wait there, rows of unfit tables are refused unsent. */
+  async #setAside(changes: readonly KeyedChange[]): Promise<readonly KeyedChange[] | null> {
+    const left: KeyedChange[] = [];
+    const refused: { readonly keyed: KeyedChange; readonly error: unknown }[] = [];
+    for (const keyed of changes) {
+      if (this.#parked.wait(keyed)) continue;
+      const error = this.#unfit.get(keyed.change.schema);
+      if (error === undefined) left.push(keyed);
+      else refused.push({ keyed, error });
+    }
+    return (await this.#poison(refused)) ? left : null;
+  }
+
+  /** False when another writer puts dead letters away in our place. */
+  async #poison(refused: readonly { readonly keyed: KeyedChange; readonly error: unknown }[]): Promise<boolean> {
+    const { onPoison, labels, metrics, logger, clock, deadLetters, maxParkedKeys, where } = this.#options;
+    for (const { keyed, error } of refused) {
+      if (onPoison(keyed.change.schema) === 'halt') throw this.#refused(keyed.change, error, refused.length);
+    }
+    for (const { keyed, error } of refused) {
+      const { code, reason } = causeOf(error);
+      const fields = { ...describe(keyed.change), code, reason };
+      if (onPoison(keyed.change.schema) === 'dead-letter') {
+        if (!(await deadLetters.put(keyed, error))) return false;
+        metrics.writer.deadLetters.inc({ ...labels, code });
+        logger.error(fields, 'dead letter: the sink can never take this change');
+        continue;
+      }
+      if (this.#parked.size >= maxParkedKeys) {
+        const message = `${this.#parked.size} keys are set aside, and another one would have to be: ${code}: ${reason}`;
+        throw writerErrors.WRITER_PARKED_FULL({
+          message,
+          where: { ...where, ...describe(keyed.change) },
+          cause: error,
+        });
+      }
+      const entry = this.#parked.park(keyed, error, clock.now());
+      metrics.writer.parkedChanges.inc({ ...labels, code });
+      logger.error({ ...fields, row: parkedName(entry) }, 'key set aside: the sink can never take this change');
+    }
+    return true;
+  }
+
+  async #send(changes: readonly SinkChange[], next: string): Promise<ApplyOutcome> {
+    const { sink, stream, retrying, abandon } = this.#options;
+    const batch = { stream, changes, marker: { expected: this.#markerText, next } };
+    return await retrying(() => sink.apply(batch, abandon));
+  }
+
+  #moved(outcome: ApplyOutcome, next: string, progress?: Progress): boolean {
+    const { metrics, labels, logger } = this.#options;
+    if (outcome.status === 'applied') {
+      this.#markerText = next;
+      if (progress !== undefined) this.#progress = progress;
+      this.#parked.saved();
+      metrics.writer.stale.inc(labels, outcome.stale);
+      return true;
+    }
+    logger.warn({}, 'another writer moved the applied marker: reading it again');
+    return false;
+  }
+
+  #textOf(progress: Progress): string {
+    const { topic, owner, unreadSinceMs } = this.#options;
+    // A unit that does not move the marker leaves its text as it is: unless there is more to say.
+    if (progress === this.#progress && !this.#parked.changed && this.#markerText !== null) return this.#markerText;
+    const parked = this.#parked.size === 0 ? {} : { parked: this.#parked.entries() };
+    return formatMarker({
+      topicId: topic.id,
+      partitions: topic.partitions,
+      owner,
+      nextOffset: progress.nextOffset,
+      guard: progress.guard,
+      version: progress.version.toString(),
+      change: progress.change,
+      unreadSinceMs: unreadSinceMs(progress.nextOffset),
+      ...parked,
+    });
+  }
+
+  #check(stored: AppliedMarker | null): void {
+    const { topic, hasCommitted, where } = this.#options;
+    if (stored === null) {
+      if (!hasCommitted() && this.#markerText === null) return;
+      const message = 'the sink holds no applied marker, though it was filled before';
+      throw writerErrors.WRITER_SINK_LOST({ message, where });
+    }
+    if (stored.topicId !== topic.id || stored.partitions !== topic.partitions) {
+      const message = `the sink was filled from topic id ${stored.topicId} with ${stored.partitions} partitions; now it is ${topic.id} with ${topic.partitions}`;
+      throw writerErrors.WRITER_TOPIC_CHANGED({ message, where });
+    }
+  }
+
+  #refused(change: SinkChange | undefined, cause: unknown, count: number): Error {
+    const where = { ...this.#options.where, ...(change === undefined ? {} : describe(change)) };
+    const message = `the sink refused ${count === 1 ? 'a change' : `${count} changes`} for good`;
+    const remedy = isMysyncError(cause) ? cause.remedy : undefined;
+    return writerErrors.WRITER_CHANGE_REFUSED({ message, where, cause, ...(remedy === undefined ? {} : { remedy }) });
+  }
+}
+
+function keyedChanges({
+  changes,
+  keys,
+  mergedFrom,
+}: Pick<ApplyUnit, 'changes' | 'keys' | 'mergedFrom'>): readonly KeyedChange[] {
+  const keyed: KeyedChange[] = [];
+  for (const [index, key] of keys.entries()) {
+    const change = changes[index];
+    if (change === undefined || change.kind === 'clear') continue;
+    keyed.push({ key, change, mergedFrom: mergedFrom.get(key) });
+  }
+  return keyed;
+}
+
+function describe(change: SinkChange): Record<string, string | number> {
+  const table = formatTableRef(change.kind === 'clear' ? change.table : change.schema);
+  const place = { offset: change.offset, table };
+  return change.kind === 'clear' ? place : { ...place, key: change.key.values.map(valueText).join(',') };
+}
