@@ -2,19 +2,21 @@
  * Digests of stored rows, made where they are stored, so that rows which are right never travel.
  *
  * A value's text is its length, a colon and its bytes, or `-` where there is none; a row's text is `+` or `-` (its companion says that it is
- * there), then its values'. What stands in the way (a key of another type) has the text `!`.
+ * there), then its values'. What stands in the way (a key of another type) has the text `!`. A hash that was written in another shape may have
+ * fields of that shape left: its text ends with their number, so it never passes for one that is right without a second look.
  */
 import { createHash } from 'node:crypto';
 import type { Argument } from './connection.ts';
 import type { StoredForm } from './mapper.ts';
 
 /**
- * KEYS: key and companion of each row. ARGV 1: `all` (one digest over all rows), `rows` (per row: digest, whether the key is there, the companion's
- * first 17 characters) or `fields` (per field of the first row: its digest); 2: `j` or `h`; then the names of the fields.
+ * KEYS: key and companion of each row. ARGV 1: `all` (one digest over all rows), `rows` (per row: digest, how many fields its key has (a string: 1),
+ * the companion's first 17 characters) or `fields` (per field of the first row: its digest); 2: `j` or `h`; 3: the shape; then the names of the
+ * fields.
  */
 export const DIGEST_SCRIPT = `
-local level, kind, names = ARGV[1], ARGV[2], {}
-for n = 3, #ARGV do names[n - 2] = ARGV[n] end
+local level, kind, shape, names = ARGV[1], ARGV[2], ARGV[3], {}
+for n = 4, #ARGV do names[n - 3] = ARGV[n] end
 local function read(key)
   if kind == 'j' then
     local value = redis.pcall('GET', key)
@@ -30,11 +32,17 @@ local function read(key)
   return values
 end
 local function text(value) return value and #value .. ':' .. value or '-' end
+local function size(key)
+  local fields = redis.pcall('HLEN', key)
+  return type(fields) == 'number' and fields or redis.call('EXISTS', key)
+end
 local found = {}
 for at = 1, #KEYS, 2 do
   local companion = redis.pcall('GET', KEYS[at + 1])
   if type(companion) == 'table' then companion = '' end
-  companion = companion and string.sub(companion, 1, 17) or ''
+  companion = companion or ''
+  local alike = string.sub(companion, 18, 25) == shape
+  companion = string.sub(companion, 1, 17)
   local values = read(KEYS[at])
   local parts = {string.sub(companion, 17) == '+' and '+' or '-'}
   if values then for _, value in ipairs(values) do parts[#parts + 1] = text(value) end else parts[2] = '!' end
@@ -42,10 +50,11 @@ for at = 1, #KEYS, 2 do
     for n = 2, #parts do found[#found + 1] = redis.sha1hex(parts[n]) end
     return found
   end
+  if kind == 'h' and not alike then parts[#parts + 1] = 'n' .. size(KEYS[at]) end
   local row = redis.sha1hex(table.concat(parts))
   found[#found + 1] = row
   if level == 'rows' then
-    found[#found + 1] = redis.call('EXISTS', KEYS[at])
+    found[#found + 1] = size(KEYS[at])
     found[#found + 1] = companion
   end
 end

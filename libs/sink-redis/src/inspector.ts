@@ -29,6 +29,7 @@ export interface RedisInspectorOptions {
 interface Placed {
   readonly target: string;
   readonly form: StoredForm;
+  readonly shape: string;
   readonly expires: boolean;
 }
 
@@ -117,22 +118,22 @@ export class RedisInspector implements SinkInspector {
   async #compareChunk(rows: readonly InspectedRow[], signal: AbortSignal): Promise<readonly RowVerdict[]> {
     const { mapper, oneSlot, backend } = this.#options;
     const placed = rows.map(({ schema, key, row }): Placed => {
-      const { keyOf, stored, expires } = mapper(schema);
-      return { target: keyOf(row, key), form: stored(row), expires };
+      const { keyOf, stored, shape, expires } = mapper(schema);
+      return { target: keyOf(row, key), form: stored(row), shape, expires };
     });
     const digests = placed.map(({ form }) => rowDigest(form));
     const [first] = placed;
     if (first === undefined) return [];
     const alike = oneSlot && rows.every((row) => row.schema === rows[0]?.schema);
     if (alike) {
-      const [all] = await backend.ask([this.#digests('all', placed, first.form)], signal);
+      const [all] = await backend.ask([this.#digests('all', placed, first)], signal);
       if (all === digestOfAll(digests)) return placed.map(() => EQUAL);
     }
     const replies = alike
-      ? perRow((await backend.ask([this.#digests('rows', placed, first.form)], signal))[0])
+      ? perRow((await backend.ask([this.#digests('rows', placed, first)], signal))[0])
       : (
           await backend.ask(
-            placed.map((each) => this.#digests('rows', [each], each.form)),
+            placed.map((each) => this.#digests('rows', [each], each)),
             signal,
           )
         ).flatMap(perRow);
@@ -145,24 +146,29 @@ export class RedisInspector implements SinkInspector {
     return verdicts;
   }
 
-  async #differing({ target, form, expires }: Placed, reply: DigestedRow, signal: AbortSignal): Promise<RowVerdict> {
+  async #differing(placed: Placed, reply: DigestedRow, signal: AbortSignal): Promise<RowVerdict> {
+    const { form, expires } = placed;
     const version = reply.companion === '' ? null : versionOf(reply.companion);
-    if (!isThere(reply.companion) || !reply.exists) {
+    if (!isThere(reply.companion) || reply.size === 0) {
       return { state: expires && isThere(reply.companion) ? 'expired' : 'missing', version, fields: [] };
     }
     if (form.kind === 'string') return { state: 'different', version, fields: [] };
-    const placed = { target, form, expires };
-    const [found] = (await this.#options.backend.ask([this.#digests('fields', [placed], form)], signal)) as [string[]];
+    const [found] = (await this.#options.backend.ask([this.#digests('fields', [placed], placed)], signal)) as [
+      string[],
+    ];
     const expected = fieldDigests(form);
     const fields = form.fields.filter((_, at) => found[at] !== expected[at]).map(([name]) => name);
-    return { state: 'different', version, fields };
+    const expectedSize = form.fields.filter(([, value]) => value !== null).length;
+    const equal = fields.length === 0 && reply.size === expectedSize;
+    return { state: equal ? 'equal' : 'different', version, fields };
   }
 
-  #digests(level: 'all' | 'rows' | 'fields', placed: readonly Placed[], form: StoredForm): KeyedCommand {
+  #digests(level: 'all' | 'rows' | 'fields', placed: readonly Placed[], like: Placed): KeyedCommand {
+    const { form, shape } = like;
     const keys = placed.flatMap(({ target }) => [target, this.#options.names.companion(target)]);
     const names = form.kind === 'string' ? [] : form.fields.map(([name]) => name);
     const command: Argument[] = ['EVAL', DIGEST_SCRIPT, String(keys.length), ...keys, level];
-    command.push(form.kind === 'string' ? 'j' : 'h', ...names);
+    command.push(form.kind === 'string' ? 'j' : 'h', shape, ...names);
     return { key: keys[0] ?? '', command };
   }
 
@@ -177,7 +183,7 @@ const EQUAL: RowVerdict = { state: 'equal', version: null, fields: [] };
 
 interface DigestedRow {
   readonly digest: string;
-  readonly exists: boolean;
+  readonly size: number;
   readonly companion: string;
 }
 
@@ -185,7 +191,7 @@ function perRow(reply: unknown): readonly DigestedRow[] {
   const values = reply as readonly (string | number)[];
   const rows: DigestedRow[] = [];
   for (let at = 0; at + 2 < values.length; at += 3) {
-    rows.push({ digest: String(values[at]), exists: values[at + 1] === 1, companion: String(values[at + 2]) });
+    rows.push({ digest: String(values[at]), size: Number(values[at + 1]), companion: String(values[at + 2]) });
   }
   return rows;
 }

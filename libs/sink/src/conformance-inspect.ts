@@ -1,7 +1,7 @@
 /** What an inspector sees and mends. */
 import assert from 'node:assert/strict';
 import type { ColumnValue, TableSchema } from '@mysync/core';
-import { del, itemRow, items, put, type Trial, TrialWriter } from './conformance-kit.ts';
+import { del, itemRow, items, itemsWithExtra, put, type Trial, TrialWriter } from './conformance-kit.ts';
 import type { InspectedRow, SinkInspector, StoredRecord } from './inspector.ts';
 import type { StreamRef } from './port.ts';
 
@@ -58,6 +58,20 @@ export const inspectTests: Readonly<Record<string, (trial: Trial) => Promise<voi
     assert.equal(verdicts[1]?.version, 5n);
     const names = verdicts[1]?.fields ?? [];
     if (names.length > 0) assert.deepEqual([...names].sort(), ['amount', 'name']);
+  },
+
+  'inspect: what an older shape left behind is a difference, a column that came as NULL is none': async (trial) => {
+    const [small, large] = [items(trial.database), itemsWithExtra(trial.database)];
+    const sink = await trial.sink(small, large);
+    const writer = await TrialWriter.start(sink, trial.stream);
+    await writer.applied(0, put(large, [...itemRow(1), 7], 5), put(small, itemRow(2), 6));
+    const state = async (row: InspectedRow): Promise<string | undefined> =>
+      (await sink.inspector.compare([row], signal))[0]?.state;
+    assert.equal(await state(inspected(small, itemRow(1))), 'different');
+    assert.equal(await state(inspected(large, [...itemRow(1), 7])), 'equal');
+    assert.equal(await state(inspected(small, itemRow(2))), 'equal');
+    await sink.inspector.rewrite(trial.stream, [inspected(small, itemRow(1))], 9n, signal);
+    assert.equal(await state(inspected(small, itemRow(1))), 'equal');
   },
 
   'inspect: records are those of the table and its streams that are there': async (trial) => {

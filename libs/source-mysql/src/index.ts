@@ -12,5 +12,6 @@ export type {
   SourceTableChange,
   SourceTransaction,
   StartIntent,
+  TableReader,
 } from './port.ts';
 export { createMysqlSource } from './source.ts';

@@ -4,7 +4,7 @@
  * A source hands over whole transactions only: nothing of a transaction whose end is not known, nothing that was rolled back
  * (also inside a logged group). What cannot be decoded exactly ends the stream with an error that names the table and position; nothing is skipped.
  */
-import type { ChangeId, Finding, SourcePosition, TableRef, TableSchema } from '@mysync/core';
+import type { ChangeId, Finding, RowKey, SourcePosition, TableRef, TableSchema } from '@mysync/core';
 
 /** One record for one partition: a row's change, with its delivery numbers still zero. */
 export interface SourceRow {
@@ -74,6 +74,22 @@ export interface Snapshot {
   close(): Promise<void>;
 }
 
+/** Rows of one table as they are now, as `read` messages (ordinal 0): for comparing and mending, beside the stream. */
+export interface TableReader {
+  readonly table: TableRef;
+  readonly schema: TableSchema;
+  /** The server's guess; 0 when unknown. */
+  readonly estimatedRows: number;
+  /**
+   * The whole table, in key order where its key can be cut. Rows that come or go meanwhile may be in it or not; every row that stays is,
+   * once. Throws SOURCE_SNAPSHOT_RESTART when DDL changes the table meanwhile.
+   */
+  chunks(): AsyncIterable<readonly SourceRow[]>;
+  /** Those of the rows with these keys that are there; not older than any position told before. */
+  rows(keys: readonly RowKey[]): Promise<readonly SourceRow[]>;
+  close(): Promise<void>;
+}
+
 export interface ServerIdentity {
   readonly uuid: string;
   readonly flavor: 'mysql' | 'mariadb';
@@ -106,6 +122,9 @@ export interface BinlogSource {
 
   /** The position of the oldest event still there, for `start: earliest`. */
   earliestPosition(): Promise<SourcePosition>;
+
+  /** One table as it is now; throws where its rows cannot be read exactly. */
+  openTable(options: { table: TableRef; chunkRows: number; signal: AbortSignal }): Promise<TableReader>;
 
   /** Reads the captured tables consistently at one position. `onProgress` is called a few times a second. */
   snapshot(options: { onProgress(progress: SnapshotProgress): void; signal: AbortSignal }): Promise<Snapshot>;

@@ -6,6 +6,7 @@ import {
   MysyncError,
   type SourcePosition,
   systemClock,
+  type TableRef,
   type TableSchema,
 } from '@mysync/core';
 import { silentLogger } from '@mysync/telemetry';
@@ -16,12 +17,21 @@ import { checkSettings, SETTINGS } from './check/settings.ts';
 import { checkTables } from './check/tables.ts';
 import { sourceErrors } from './errors.ts';
 import type { MysqlSourceOptions, ResolvedOptions } from './options.ts';
-import type { BinlogSource, ServerIdentity, Snapshot, SnapshotProgress, SourceItem, StartIntent } from './port.ts';
+import type {
+  BinlogSource,
+  ServerIdentity,
+  Snapshot,
+  SnapshotProgress,
+  SourceItem,
+  StartIntent,
+  TableReader,
+} from './port.ts';
 import { currentSchemas } from './schema/current-schemas.ts';
 import { listTables } from './schema/table-facts.ts';
 import { currentPosition, logFiles, replicaName } from './server/log-state.ts';
 import { formatHost, ServerSession } from './server/session.ts';
 import { openSnapshot } from './snapshot/snapshot.ts';
+import { openTableReader } from './snapshot/table-reader.ts';
 import { streamLog } from './stream/log-stream.ts';
 
 const FIRST_OFFSET = 4;
@@ -90,6 +100,17 @@ class MysqlSource implements BinlogSource {
       onProgress: options.onProgress,
       signal: AbortSignal.any([options.signal, this.#closed.signal]),
     });
+  }
+
+  async openTable(options: { table: TableRef; chunkRows: number; signal: AbortSignal }): Promise<TableReader> {
+    const session = await this.#openSession();
+    try {
+      const signal = AbortSignal.any([options.signal, this.#closed.signal]);
+      return await openTableReader({ ...options, source: this.#options, session, signal });
+    } catch (error) {
+      session.close();
+      throw error;
+    }
   }
 
   stream(options: { from: SourcePosition; signal: AbortSignal }): AsyncIterable<readonly SourceItem[]> {

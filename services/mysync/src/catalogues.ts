@@ -13,6 +13,7 @@ import { telemetryErrors } from '@mysync/telemetry';
 import { transportErrors } from '@mysync/transport';
 import { kafkaErrors } from '@mysync/transport-kafka';
 import { logErrors } from '@mysync/transport-log';
+import { verifierErrors } from '@mysync/verifier';
 import { wireErrors } from '@mysync/wire';
 import { writerErrors } from '@mysync/writer';
 import { commandErrors } from './errors.ts';
@@ -38,6 +39,7 @@ export const catalogues: readonly RoomCatalogue[] = [
   { name: 'wireErrors', title: 'Messages', entries: wireErrors.entries },
   { name: 'flowErrors', title: 'Flow', entries: flowErrors.entries },
   { name: 'writerErrors', title: 'Writer', entries: writerErrors.entries },
+  { name: 'verifierErrors', title: 'Verify', entries: verifierErrors.entries },
   { name: 'sinkErrors', title: 'Sinks', entries: sinkErrors.entries },
   { name: 'redisErrors', title: 'Sink: Redis', entries: redisErrors.entries },
   { name: 'elasticsearchErrors', title: 'Sink: Elasticsearch', entries: elasticsearchErrors.entries },

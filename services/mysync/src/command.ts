@@ -20,6 +20,10 @@ Exit codes: 0 done, or stopped in order · 1 failed · 2 command line or configu
 const EMBEDDED_LOG_HELP = `
 The embedded log is opened for writing even to look at it: run this as a user that may write to transport.log.path.`;
 
+const VERIFY_HELP = `
+Reader and writers must run: what differs is looked at again after the changes that were under way have arrived.
+A row counts as different only when neither it nor its record changed meanwhile. Exit code 3: something is wrong (and was not repaired).`;
+
 /** `section.key=value` is taken out of the arguments before: see `takeFlags`. */
 export function buildCommand(context: CommandContext): Command {
   const program = new Command('mysync')
@@ -75,6 +79,21 @@ export function buildCommand(context: CommandContext): Command {
     .addHelpText('after', EMBEDDED_LOG_HELP)
     .option('--json', 'Print JSON.')
     .action(async (options) => (await import('./status.ts')).runStatus(context, options));
+  verb(
+    program,
+    'verify',
+    'Compare tables with what a sink holds of them, row by row, while changes go on; with --repair, mend it.',
+  )
+    .addHelpText('after', VERIFY_HELP)
+    .requiredOption('--sink <name>', 'The sink.')
+    .option('--source <name>', 'Only tables of this source.')
+    .option('--table <pattern...>', 'Only tables that match, patterns as in the configuration.')
+    .option('--repair', 'Rewrite what differs or is missing, delete what is extra.')
+    .option('--chunk-rows <number>', 'Rows that are read and compared at once.', '1000')
+    .option('--rate <rows>', 'At most so many rows a second; 0: as fast as it goes.', '0')
+    .option('--patience <seconds>', 'How long reader or writer may stand still before that is an error.', '30')
+    .option('--json', 'Print JSON.')
+    .action(async (options) => (await import('./verify.ts')).runVerify(context, options));
   verb(program, 'tail', 'Print messages as JSON lines.')
     .addHelpText('after', EMBEDDED_LOG_HELP)
     .option('--topic <name>', 'Topic to read.')

@@ -1,5 +1,5 @@
 import type { ChangeId, Column, SourcePosition } from '@mysync/core';
-import type { BinlogSource, ServerIdentity, Snapshot, SourceItem } from '@mysync/source-mysql';
+import type { BinlogSource, ServerIdentity, Snapshot, SourceItem, TableReader } from '@mysync/source-mysql';
 import { compileTable, encodeTransaction, makeTableSchema, RowEncoder, type RowValues } from '@mysync/wire';
 
 const column = (name: string, kind: Column['kind'], keyPosition = 0): Column => ({
@@ -78,6 +78,10 @@ export class TestSource implements BinlogSource {
 
   check(): Promise<readonly []> {
     return Promise.resolve([]);
+  }
+
+  openTable(): Promise<TableReader> {
+    throw new Error('a reader opens no table');
   }
 
   identify(): Promise<ServerIdentity> {

@@ -14,6 +14,7 @@ import type { Snapshot, SnapshotProgress, SourceItem } from '../port.ts';
 import { listTables } from '../schema/table-facts.ts';
 import type { ServerSession } from '../server/session.ts';
 import { openConsistentView } from './consistent-view.ts';
+import { estimateRows } from './estimate.ts';
 import { readTableRows, type TableReading, understandTable } from './table-rows.ts';
 
 export interface SnapshotOptions {
@@ -108,7 +109,7 @@ class TableSnapshot implements Snapshot {
     const signal = this.#signal;
     const { table } = reading;
     const { clock } = source;
-    const estimatedRows = await estimate(control, table);
+    const estimatedRows = await estimateRows(control, table);
     const transaction = encodeTransaction({
       source: source.name,
       serverUuid: this.serverUuid,
@@ -129,12 +130,4 @@ class TableSnapshot implements Snapshot {
     yield [{ kind: 'sweep', table, statement: '', ordinal: 0 }];
     onProgress({ table, rows, estimatedRows, done: true });
   }
-}
-
-async function estimate(session: ServerSession, table: TableRef): Promise<number> {
-  const row = await session.first(
-    'SELECT TABLE_ROWS AS estimate FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?',
-    [table.database, table.table],
-  );
-  return Number(row?.['estimate'] ?? 0);
 }

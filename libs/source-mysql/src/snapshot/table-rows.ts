@@ -32,6 +32,8 @@ export interface TableRowsOptions {
   readonly reading: TableReading;
   readonly transaction: TransactionBlock;
   readonly source: Pick<ResolvedOptions, 'tableRule'>;
+  /** What follows the table's name in the SELECT; all rows when omitted. */
+  readonly tail?: string;
   readonly signal: AbortSignal;
 }
 
@@ -44,7 +46,7 @@ export async function* readTableRows(options: TableRowsOptions): AsyncGenerator<
   const columns = shapes.map(selectExpression).join(', ');
   const convert = shapes.map(textValue);
   const encoder = new RowEncoder();
-  const rows = streamRows(reader, `SELECT ${columns} FROM ${quoteTable(table)}`);
+  const rows = streamRows(reader, `SELECT ${columns} FROM ${quoteTable(table)}${options.tail ?? ''}`);
   const stop = (): void => {
     rows.destroy(new Error('aborted'));
   };

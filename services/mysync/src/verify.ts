@@ -1,0 +1,169 @@
+/** `mysync verify`: compares tables with what a sink holds of them, while changes go on. */
+import { readCheckpointFile } from '@mysync/checkpoint';
+import { type Config, sourcesOf } from '@mysync/config';
+import { formatTableRef, systemClock, type TableRef } from '@mysync/core';
+import { compileTablePatterns } from '@mysync/mapping';
+import type { Sink } from '@mysync/sink';
+import { type BinlogSource, createMysqlSource } from '@mysync/source-mysql';
+import { createLogger } from '@mysync/telemetry';
+import { isClean, Pipeline, type TableReport, TableVerifier } from '@mysync/verifier';
+import { checkpointPath, openSink, required, sourceOptions } from './compose.ts';
+import { type CommandContext, type CommonOptions, requireConfig, usageError } from './context.ts';
+import { commandErrors } from './errors.ts';
+import { EXIT, ExitRequest } from './exit-codes.ts';
+import { requireName, wholeNumber } from './names.ts';
+import { count, duration, table } from './output.ts';
+import { ProgressDisplay } from './progress.ts';
+
+export interface VerifyOptions extends CommonOptions {
+  readonly sink: string;
+  readonly source?: string;
+  readonly table?: readonly string[];
+  readonly repair?: boolean;
+  readonly chunkRows: string;
+  readonly rate: string;
+  readonly patience: string;
+  readonly json?: boolean;
+}
+
+interface VerifyReport {
+  readonly sink: string;
+  readonly source: string;
+  readonly tables: readonly TableReport[];
+}
+
+/** Differences that the text form lists, per table. */
+const MAX_LISTED = 20;
+
+export async function runVerify(context: CommandContext, options: VerifyOptions): Promise<void> {
+  const { config } = requireConfig(context, options);
+  requireName(context, 'sink', options.sink, Object.keys(config.sinks));
+  const sources = sourcesOf(config, required(config.sinks, options.sink));
+  if (options.source !== undefined) requireName(context, 'source', options.source, sources);
+  const settings = {
+    chunkRows: Math.max(1, wholeNumber(context, '--chunk-rows', options.chunkRows)),
+    rowsPerSecond: wholeNumber(context, '--rate', options.rate),
+    patienceMs: wholeNumber(context, '--patience', options.patience) * 1000,
+    repair: options.repair === true,
+    wants: options.table === undefined ? () => true : compileTablePatterns(options.table),
+  };
+  const reports: VerifyReport[] = [];
+  for (const source of options.source === undefined ? sources : [options.source]) {
+    const tables = await verifySource(context, config, options.sink, source, settings);
+    reports.push({ sink: options.sink, source, tables });
+  }
+  const all = reports.flatMap((report) => report.tables);
+  if (all.length === 0) {
+    const message = `no captured table is mapped to sink '${options.sink}' and matches`;
+    const remedy = 'Correct --table (patterns as in the configuration), or leave it out.';
+    usageError(context, commandErrors.COMMAND_VALUE_INVALID({ message, remedy, where: { option: '--table' } }));
+  }
+  const ok = all.every(isClean);
+  context.output.result(
+    options.json === true ? `${JSON.stringify({ ok, reports })}\n` : reports.map(reportText).join('\n'),
+  );
+  if (!ok) throw new ExitRequest(EXIT.findings);
+}
+
+interface VerifySettings {
+  readonly chunkRows: number;
+  readonly rowsPerSecond: number;
+  readonly patienceMs: number;
+  readonly repair: boolean;
+  wants(table: TableRef): boolean;
+}
+
+async function verifySource(
+  context: CommandContext,
+  config: Config,
+  sinkName: string,
+  sourceName: string,
+  settings: VerifySettings,
+): Promise<readonly TableReport[]> {
+  const logger = createLogger({ level: 'warn' });
+  const source = createMysqlSource(sourceOptions(config, sourceName, logger));
+  const sink = await openSink(config, sinkName, sourceName, logger);
+  try {
+    const tables = (await source.tableSchemas()).filter((schema) => sink.accepts(schema) && settings.wants(schema));
+    const reports: TableReport[] = [];
+    const progress = new ProgressDisplay({ output: context.output, logger, clock: systemClock });
+    const pipeline = new Pipeline({
+      loadCheckpoint: () => readCheckpointFile(checkpointPath(config, sourceName)),
+      sink,
+      clock: systemClock,
+      patienceMs: settings.patienceMs,
+    });
+    for (const table of tables) {
+      reports.push(await verifyTable({ context, source, sink, table, pipeline, progress, settings }));
+    }
+    return reports;
+  } finally {
+    await sink.close();
+    await source.close();
+  }
+}
+
+interface VerifyTable {
+  readonly context: CommandContext;
+  readonly source: BinlogSource;
+  readonly sink: Sink;
+  readonly table: TableRef;
+  readonly pipeline: Pipeline;
+  readonly progress: ProgressDisplay;
+  readonly settings: VerifySettings;
+}
+
+async function verifyTable(parts: VerifyTable): Promise<TableReport> {
+  const { context, source, sink, table, pipeline, progress, settings } = parts;
+  const { signal } = context;
+  const reader = await source.openTable({ table, chunkRows: settings.chunkRows, signal });
+  try {
+    const verifier = new TableVerifier({
+      reader,
+      currentPosition: () => source.currentPosition(),
+      sink,
+      pipeline,
+      repair: settings.repair,
+      rowsPerSecond: settings.rowsPerSecond,
+      clock: systemClock,
+      onProgress: (report) => progress.show(report),
+      signal,
+    });
+    return await verifier.run();
+  } finally {
+    await reader.close();
+  }
+}
+
+function reportText({ sink, source, tables }: VerifyReport): string {
+  const text = [`sink ${sink} of ${source}:`];
+  const head = ['  table', 'rows', 'equal', 'different', 'missing', 'extra', 'unsettled', 'repaired', ''];
+  const rows = tables.map((report) => [
+    `  ${formatTableRef(report.table)}`,
+    ...[
+      report.rows,
+      report.equal,
+      report.different,
+      report.missing,
+      report.extra,
+      report.unsettled,
+      report.repaired,
+    ].map(String),
+    [
+      duration(report.seconds),
+      ...(report.expired > 0 ? [`${report.expired} expired`] : []),
+      ...(report.changing > 0 ? [`${count(report.changing, 'row')} changed at every look`] : []),
+    ].join(', '),
+  ]);
+  text.push(table([head, ...rows]).trimEnd());
+  for (const report of tables) {
+    const listed = report.differences.slice(0, MAX_LISTED);
+    for (const { kind, target, fields, repaired } of listed) {
+      const what = fields.length === 0 ? '' : `: ${fields.join(', ')}`;
+      text.push(`  ${formatTableRef(report.table)} ${target}: ${kind}${what}${repaired ? ' (repaired)' : ''}`);
+    }
+    const more = report.different + report.missing + report.extra + report.unsettled - listed.length;
+    if (more > 0) text.push(`  ${formatTableRef(report.table)}: ${more} more (--json lists up to 1000)`);
+  }
+  return `${text.join('\n')}\n`;
+}

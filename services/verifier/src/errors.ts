@@ -1,0 +1,19 @@
+import { errorCatalogue } from '@mysync/core';
+
+export const verifierErrors = errorCatalogue({
+  VERIFY_NOTHING_RUNS: {
+    remedy:
+      'Differences can be told from changes under way only while changes get through: start the reader and the writers of this sink (mysync status shows what stands still, and why), then verify again.',
+    retriable: false,
+  },
+  VERIFY_NO_CHECKPOINT: {
+    remedy:
+      'There is nothing to compare yet: start the reader (mysync run), and verify when its first snapshot is done.',
+    retriable: false,
+  },
+  VERIFY_TOO_MANY_EXTRAS: {
+    remedy:
+      'A sink with so many records that the table lacks is better built anew: docs/runbook/start-again.md. Look first whether the table was emptied by a statement that the log does not show.',
+    retriable: false,
+  },
+});

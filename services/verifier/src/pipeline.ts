@@ -1,0 +1,97 @@
+/**
+ * How far the changes are on their way: when everything that was committed before a moment surely stands in the sink.
+ *
+ *     position of the source ≤ the checkpoint's ─► all its messages are in the log, up to the offsets that the checkpoint names
+ *     ─► each partition's applied marker is beyond that offset ─► all of it is in the sink
+ */
+import type { Checkpoint } from '@mysync/checkpoint';
+import { type Clock, compareBinlogPositions, formatBinlogPosition, type SourcePosition } from '@mysync/core';
+import type { Sink, StreamRef } from '@mysync/sink';
+import { parseMarker } from '@mysync/writer';
+import { verifierErrors } from './errors.ts';
+
+export interface PipelineOptions {
+  /** The reader's newest checkpoint; null when there is none. */
+  loadCheckpoint(): Promise<Checkpoint | null>;
+  readonly sink: Sink;
+  readonly clock: Clock;
+  /** How long nothing may move before it is said that nothing runs. */
+  readonly patienceMs: number;
+}
+
+/** A moment of which everything before it has arrived. */
+export interface Settled {
+  readonly topic: string;
+  readonly partitions: number;
+  /** Of the newest transaction that has surely arrived. */
+  readonly transactionCounter: number;
+}
+
+const POLL_MS = 50;
+
+export class Pipeline {
+  readonly #options: PipelineOptions;
+
+  constructor(options: PipelineOptions) {
+    this.#options = options;
+  }
+
+  /** Waits until everything that was committed up to the position is in the sink. Throws VERIFY_NOTHING_RUNS when nothing moves. */
+  async settled(position: SourcePosition, signal: AbortSignal): Promise<Settled> {
+    const checkpoint = await this.#published(position, signal);
+    for (const [partition, { offset }] of checkpoint.partitions.entries()) {
+      await this.#applied({ topic: checkpoint.topic.name, partition }, offset, signal);
+    }
+    const { topic, transactionCounter } = checkpoint;
+    return { topic: topic.name, partitions: topic.partitions, transactionCounter };
+  }
+
+  async #published(position: SourcePosition, signal: AbortSignal): Promise<Checkpoint> {
+    const patience = this.#patience();
+    for (;;) {
+      const checkpoint = await this.#options.loadCheckpoint();
+      if (checkpoint === null)
+        throw verifierErrors.VERIFY_NO_CHECKPOINT({ message: 'the reader has no checkpoint yet' });
+      const { position: reached } = checkpoint;
+      if (reached.file !== '' && compareBinlogPositions(reached, position) >= 0) return checkpoint;
+      const at = reached.file === '' ? 'the first snapshot' : formatBinlogPosition(reached);
+      if (!patience(at)) {
+        throw verifierErrors.VERIFY_NOTHING_RUNS({
+          message: `the reader stands still at ${at}, before ${formatBinlogPosition(position)}`,
+          where: { position: at },
+        });
+      }
+      await this.#options.clock.sleep(POLL_MS, signal);
+    }
+  }
+
+  async #applied(stream: StreamRef, offset: number, signal: AbortSignal): Promise<void> {
+    const patience = this.#patience();
+    for (;;) {
+      const text = await this.#options.sink.readMarker(stream);
+      const next = text === null ? 0 : parseMarker(text, { ...stream }).nextOffset;
+      if (next > offset) return;
+      if (!patience(String(next))) {
+        throw verifierErrors.VERIFY_NOTHING_RUNS({
+          message: `the writer of partition ${stream.partition} stands still at offset ${next}, before ${offset + 1}`,
+          where: { ...stream, offset: next },
+        });
+      }
+      await this.#options.clock.sleep(POLL_MS, signal);
+    }
+  }
+
+  /** Told a state again and again; false when it has not changed for too long. */
+  #patience(): (state: string) => boolean {
+    const { clock, patienceMs } = this.#options;
+    let last: string | undefined;
+    let since = 0;
+    return (state) => {
+      if (state !== last) {
+        last = state;
+        since = clock.monotonic();
+      }
+      return clock.monotonic() - since < patienceMs;
+    };
+  }
+}

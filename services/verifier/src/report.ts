@@ -1,0 +1,41 @@
+import type { TableRef } from '@mysync/core';
+
+/** `unsettled`: the row changed whenever it was looked at, and the sink's record did not. */
+export type DifferenceKind = 'different' | 'missing' | 'extra' | 'unsettled';
+
+export interface Difference {
+  readonly kind: DifferenceKind;
+  /** The record's name in the sink. */
+  readonly target: string;
+  /** What differs, where that can be told. */
+  readonly fields: readonly string[];
+  /** Of the stored record, decimal digits; null where there is none. */
+  readonly version: string | null;
+  readonly repaired: boolean;
+}
+
+export interface TableReport {
+  readonly table: TableRef;
+  /** Of the source, compared. */
+  readonly rows: number;
+  readonly equal: number;
+  readonly different: number;
+  readonly missing: number;
+  readonly extra: number;
+  /** Not there any more by the rule's time to live: as it should be. */
+  readonly expired: number;
+  /** Changed whenever they were looked at, in the sink too: hot rows, of which nothing more can be said. */
+  readonly changing: number;
+  readonly unsettled: number;
+  readonly repaired: number;
+  readonly seconds: number;
+  /** The first ones, at most `MAX_EXAMPLES`. */
+  readonly differences: readonly Difference[];
+}
+
+export const MAX_EXAMPLES = 1000;
+
+/** Nothing is wrong (any more). */
+export function isClean(report: TableReport): boolean {
+  return report.different + report.missing + report.extra + report.unsettled === report.repaired;
+}

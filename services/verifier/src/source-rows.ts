@@ -1,0 +1,54 @@
+/** Rows of the source as the sink's side sees them: decoded from the very messages that the stream would send. */
+import { createHash } from 'node:crypto';
+import type { RowKey } from '@mysync/core';
+import type { InspectedRow, SinkInspector } from '@mysync/sink';
+import type { SourceRow } from '@mysync/source-mysql';
+import { decodeKey, MessageDecoder } from '@mysync/wire';
+
+export interface SourceRecord extends InspectedRow {
+  readonly key: RowKey;
+  /** Its name in the sink. */
+  readonly target: string;
+  readonly partitionHash: number;
+}
+
+/** `prepare` is called for each new schema, before a row of it is looked up. */
+export class RowDecoder {
+  readonly #decoder = new MessageDecoder();
+  readonly #inspector: SinkInspector;
+  readonly #prepare: (row: InspectedRow) => Promise<void>;
+  #prepared = '';
+
+  constructor(inspector: SinkInspector, prepare: (row: InspectedRow) => Promise<void>) {
+    this.#inspector = inspector;
+    this.#prepare = prepare;
+  }
+
+  async decode(rows: readonly SourceRow[]): Promise<SourceRecord[]> {
+    const records: SourceRecord[] = [];
+    for (const { key, payload, partitionHash } of rows) {
+      const message = this.#decoder.decode(payload);
+      const named = decodeKey(key);
+      if (!('after' in message) || message.after === null || named.kind !== 'row') {
+        throw new TypeError('a row of a table is no row');
+      }
+      const row = { schema: message.schema, key: named.row, row: message.after };
+      if (row.schema.fingerprint !== this.#prepared) {
+        await this.#prepare(row);
+        this.#prepared = row.schema.fingerprint;
+      }
+      records.push({ ...row, target: this.#inspector.targetOf(row), partitionHash });
+    }
+    return records;
+  }
+}
+
+/** Two rows with the same text are the same row. */
+export function rowText({ schema, row }: InspectedRow): string {
+  const hash = createHash('sha1').update(schema.fingerprint);
+  for (const value of row) {
+    if (value instanceof Uint8Array) hash.update(`b${value.length}:`).update(value);
+    else hash.update(`${typeof value}${String(value).length}:${value}`);
+  }
+  return hash.digest('hex');
+}

@@ -1,0 +1,243 @@
+/**
+ * Compares a table with what a sink holds of it, while both change.
+ *
+ * 1. The table is read in chunks, each compared at once; what looks wrong is a suspect, no more.
+ * 2. A suspect is looked at again, each time after everything that was committed before has arrived, until it is right, or a difference for
+ *    certain (`Suspects`), or has changed at every look.
+ * 3. Extra records are sought among those that are older than the comparison: what is newer was written by changes that went on meanwhile.
+ * 4. Repairs carry the version of the newest change that had surely arrived before the row was read again: above everything that the row
+ *    stands for, below everything to come. So they overwrite what is wrong, and nothing newer.
+ */
+import { type Clock, changeVersion, formatTableRef, ORDINAL_BITS, type SourcePosition } from '@mysync/core';
+import type { Sink, StoredRecord } from '@mysync/sink';
+import type { SnapshotProgress, TableReader } from '@mysync/source-mysql';
+import { verifierErrors } from './errors.ts';
+import { KeySet } from './key-set.ts';
+import type { Pipeline, Settled } from './pipeline.ts';
+import { type Difference, MAX_EXAMPLES, type TableReport } from './report.ts';
+import { RowDecoder, type SourceRecord } from './source-rows.ts';
+import { type Finding, type Suspect, Suspects } from './suspects.ts';
+
+export interface TableVerifierOptions {
+  readonly reader: TableReader;
+  currentPosition(): Promise<SourcePosition>;
+  /** Its schemas are prepared by the verifier. */
+  readonly sink: Sink;
+  readonly pipeline: Pipeline;
+  readonly repair: boolean;
+  /** 0: as fast as it goes. */
+  readonly rowsPerSecond: number;
+  readonly clock: Clock;
+  onProgress(progress: SnapshotProgress): void;
+  readonly signal: AbortSignal;
+}
+
+/** Suspects that are looked at together. */
+const MAX_SUSPECTS = 2000;
+const MAX_ROUNDS = 20;
+const MAX_EXTRAS = 1_000_000;
+const LAST_ORDINAL = 2 ** ORDINAL_BITS - 1;
+
+export class TableVerifier {
+  readonly #options: TableVerifierOptions;
+  readonly #decoder: RowDecoder;
+  readonly #seen = new KeySet();
+  readonly #differences: Difference[] = [];
+  readonly #counts = {
+    rows: 0,
+    equal: 0,
+    different: 0,
+    missing: 0,
+    extra: 0,
+    expired: 0,
+    changing: 0,
+    unsettled: 0,
+    repaired: 0,
+  };
+
+  constructor(options: TableVerifierOptions) {
+    this.#options = options;
+    const { sink } = options;
+    this.#decoder = new RowDecoder(sink.inspector, async ({ schema }) => await sink.prepare(schema));
+  }
+
+  async run(): Promise<TableReport> {
+    const { clock, reader } = this.#options;
+    const startedAt = clock.monotonic();
+    const before = await this.#settle();
+    await this.#compareRows();
+    await this.#findExtras(before);
+    const seconds = (clock.monotonic() - startedAt) / 1000;
+    this.#progress(true);
+    return { table: reader.table, ...this.#counts, seconds, differences: this.#differences };
+  }
+
+  async #compareRows(): Promise<void> {
+    const { reader, sink, signal, clock, rowsPerSecond } = this.#options;
+    const startedAt = clock.monotonic();
+    let suspects: Suspect[] = [];
+    for await (const chunk of reader.chunks()) {
+      const rows = await this.#decoder.decode(chunk);
+      const verdicts = await sink.inspector.compare(rows, signal);
+      for (const [at, row] of rows.entries()) {
+        const state = verdicts[at]?.state;
+        this.#seen.add(row.target);
+        if (state === 'equal') this.#counts.equal++;
+        else if (state === 'expired') this.#counts.expired++;
+        else suspects.push(row);
+      }
+      this.#counts.rows += rows.length;
+      if (suspects.length >= MAX_SUSPECTS) {
+        await this.#judge(suspects);
+        suspects = [];
+      }
+      this.#progress(false);
+      const ahead =
+        rowsPerSecond === 0 ? 0 : this.#counts.rows / rowsPerSecond - (clock.monotonic() - startedAt) / 1000;
+      if (ahead > 0) await clock.sleep(ahead * 1000, signal);
+    }
+    await this.#judge(suspects);
+  }
+
+  async #judge(list: readonly Suspect[]): Promise<void> {
+    const suspects = new Suspects(list);
+    for (let round = 1; suspects.open.length > 0 && round <= MAX_ROUNDS; round++) {
+      await this.#settle();
+      await this.#look(suspects);
+    }
+    suspects.giveUp();
+    this.#counts.equal += suspects.cleared;
+    this.#counts.changing += suspects.changing;
+    await this.#report(suspects.found);
+  }
+
+  /** Each open suspect in the source first, then in the sink. */
+  async #look(suspects: Suspects): Promise<void> {
+    const { reader, sink, signal } = this.#options;
+    const { open } = suspects;
+    const rows = await this.#decoder.decode(await reader.rows(open.map(({ key }) => key)));
+    const verdicts = await sink.inspector.compare(rows, signal);
+    const found = new Set(rows.map(({ target }) => target));
+    for (const [at, row] of rows.entries()) {
+      const verdict = verdicts[at];
+      if (verdict !== undefined) suspects.see(row.target, { row, verdict });
+    }
+    const gone = open.map(({ target }) => target).filter((target) => !found.has(target));
+    const stored = await sink.inspector.find(reader.table, gone, signal);
+    for (const [at, target] of gone.entries()) {
+      const record = stored[at] ?? null;
+      const state = record === null ? 'missing' : 'different';
+      suspects.see(target, { row: null, verdict: { state, version: record?.version ?? null, fields: [] } });
+    }
+  }
+
+  async #findExtras(before: Settled): Promise<void> {
+    const { reader, sink, signal } = this.#options;
+    const limit = changeVersion(before.transactionCounter, LAST_ORDINAL);
+    const streams = Array.from({ length: before.partitions }, (_, partition) => ({ topic: before.topic, partition }));
+    const candidates = new Map<string, StoredRecord>();
+    for await (const page of sink.inspector.records(reader.table, streams, signal)) {
+      for (const record of page) {
+        if (record.version <= limit && !this.#seen.has(record.target)) candidates.set(record.target, record);
+      }
+      if (candidates.size > MAX_EXTRAS) {
+        const table = formatTableRef(reader.table);
+        const message = `the sink has more than ${MAX_EXTRAS} records that ${table} lacks`;
+        throw verifierErrors.VERIFY_TOO_MANY_EXTRAS({ message, where: { table } });
+      }
+    }
+    await this.#keepStored(candidates);
+    if (candidates.size === 0) return;
+    // names in the sink cannot be looked up in the source, so it is read once more
+    for await (const chunk of reader.chunks()) {
+      for (const { target } of await this.#decoder.decode(chunk)) candidates.delete(target);
+    }
+    const settled = await this.#keepStored(candidates);
+    const targets = [...candidates.keys()];
+    const { repair } = this.#options;
+    if (repair && targets.length > 0) {
+      await sink.inspector.remove(
+        reader.table,
+        targets,
+        changeVersion(settled.transactionCounter, LAST_ORDINAL),
+        signal,
+      );
+    }
+    for (const [target, { version }] of candidates) {
+      this.#note({ kind: 'extra', target, fields: [], version: String(version), repaired: repair });
+    }
+  }
+
+  /** Drops what the sink does not hold any more in this version. */
+  async #keepStored(candidates: Map<string, StoredRecord>): Promise<Settled> {
+    const { reader, sink, signal } = this.#options;
+    const settled = await this.#settle();
+    const targets = [...candidates.keys()];
+    for (let from = 0; from < targets.length; from += MAX_SUSPECTS) {
+      const page = targets.slice(from, from + MAX_SUSPECTS);
+      const stored = await sink.inspector.find(reader.table, page, signal);
+      for (const [at, target] of page.entries()) {
+        if (stored[at]?.version !== candidates.get(target)?.version) candidates.delete(target);
+      }
+    }
+    return settled;
+  }
+
+  async #report(findings: readonly Finding[]): Promise<void> {
+    const repaired = this.#options.repair ? await this.#repair(findings) : new Set<string>();
+    for (const { kind, target, verdict } of findings) {
+      const version = verdict.version === null ? null : String(verdict.version);
+      this.#note({ kind, target, fields: verdict.fields, version, repaired: repaired.has(target) });
+    }
+  }
+
+  /** Gives the targets that are right afterwards. */
+  async #repair(findings: readonly Finding[]): Promise<ReadonlySet<string>> {
+    if (findings.length === 0) return new Set();
+    const { reader, sink, signal } = this.#options;
+    const settled = await this.#settle();
+    const version = changeVersion(settled.transactionCounter, LAST_ORDINAL);
+    const rows = await this.#decoder.decode(await reader.rows(findings.map(({ key }) => key)));
+    for (const [partition, group] of groupByPartition(rows, settled.partitions)) {
+      await sink.inspector.rewrite({ topic: settled.topic, partition }, group, version, signal);
+    }
+    const found = new Set(rows.map(({ target }) => target));
+    const gone = findings.map(({ target }) => target).filter((target) => !found.has(target));
+    await sink.inspector.remove(reader.table, gone, version, signal);
+    const again = new Suspects(findings);
+    for (let round = 1; again.open.length > 0 && round <= MAX_ROUNDS; round++) {
+      await this.#look(again);
+      if (again.open.length > 0) await this.#settle();
+    }
+    again.giveUp();
+    const wrong = new Set(again.found.map(({ target }) => target));
+    return new Set(findings.map(({ target }) => target).filter((target) => !wrong.has(target)));
+  }
+
+  #note(difference: Difference): void {
+    this.#counts[difference.kind]++;
+    if (difference.repaired) this.#counts.repaired++;
+    if (this.#differences.length < MAX_EXAMPLES) this.#differences.push(difference);
+  }
+
+  async #settle(): Promise<Settled> {
+    const { pipeline, currentPosition, signal } = this.#options;
+    return await pipeline.settled(await currentPosition(), signal);
+  }
+
+  #progress(done: boolean): void {
+    const { reader, onProgress } = this.#options;
+    onProgress({ table: reader.table, rows: this.#counts.rows, estimatedRows: reader.estimatedRows, done });
+  }
+}
+
+function groupByPartition(rows: readonly SourceRecord[], partitions: number): ReadonlyMap<number, SourceRecord[]> {
+  const groups = new Map<number, SourceRecord[]>();
+  for (const row of rows) {
+    const partition = row.partitionHash % partitions;
+    const group = groups.get(partition);
+    if (group === undefined) groups.set(partition, [row]);
+    else group.push(row);
+  }
+  return groups;
+}

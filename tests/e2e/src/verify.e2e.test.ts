@@ -1,0 +1,209 @@
+/** `mysync verify`: sees exactly what was spoilt in the sink, by another client, while the tables change; and mends it. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Pipeline, runMysync } from '@mysync/harness';
+import { Redis } from 'ioredis';
+
+const ROWS = 3000;
+
+interface Found {
+  readonly kind: string;
+  readonly target: string;
+  readonly fields: readonly string[];
+  readonly repaired: boolean;
+}
+
+interface Verified {
+  readonly code: number | null;
+  readonly tables: ReadonlyMap<
+    string,
+    { readonly [count: string]: number } & { readonly differences: readonly Found[] }
+  >;
+}
+
+async function verify(pipeline: Pipeline, sink: string, ...more: readonly string[]): Promise<Verified> {
+  const args = ['verify', '--sink', sink, '--json', '--chunk-rows', '100', '--config', pipeline.configFile, ...more];
+  const { code, stdout, stderr } = await runMysync(args);
+  assert.notEqual(stdout, '', stderr);
+  const [report] = JSON.parse(stdout).reports;
+  return { code, tables: new Map(report.tables.map((each: { table: { table: string } }) => [each.table.table, each])) };
+}
+
+/** Changes that go on until the test has ended: hot rows, and rows that come and go. */
+async function keepChanging(pipeline: Pipeline, signal: AbortSignal): Promise<void> {
+  const sql = await pipeline.connect();
+  for (let turn = 0; !signal.aborted; turn++) {
+    // a pace, so that the servers have time for others
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    await sql.query('UPDATE plain SET n = n + 1 WHERE id < 5');
+    await sql.query('INSERT INTO plain VALUES (?, ?, 0)', [1_000_000 + turn, 'comes']);
+    await sql.query('DELETE FROM plain WHERE id = ?', [1_000_000 + turn - 20]);
+    await sql.query('UPDATE mixed SET v = ? WHERE d = ?', [`turn ${turn}`, '1.50']);
+  }
+}
+
+function byTarget(found: readonly Found[]): readonly Found[] {
+  return [...found].sort((a, b) => (a.target < b.target ? -1 : 1));
+}
+
+/** Whatever may be in the key is cut into chunks and looked up again. */
+const MIXED = `CREATE TABLE mixed (
+  name VARCHAR(40) CHARACTER SET latin1 COLLATE latin1_swedish_ci NOT NULL, d DECIMAL(10,2) NOT NULL, at DATETIME(6) NOT NULL,
+  bytes VARBINARY(20) NOT NULL, f FLOAT NOT NULL, v VARCHAR(100), PRIMARY KEY (name, d, at, bytes, f))`;
+
+for (const source of ['mariadb', 'mysql'] as const) {
+  test(`${source}: a spoilt Redis is seen and mended while changes go on`, async () => {
+    await using pipeline = await Pipeline.create({
+      source,
+      transport: 'log',
+      sinks: ['redis'],
+      keys: { mixed: ['name', 'd', 'at', 'bytes', 'f'], kinds: ['kind', 'id'] },
+      config: { reader: { checkpointMs: 200 } },
+    });
+    const { sql, database } = pipeline;
+    await sql.query('CREATE TABLE plain (id INT PRIMARY KEY, v VARCHAR(100), n INT NULL)');
+    await sql.query('INSERT INTO plain VALUES ?', [Array.from({ length: ROWS }, (_, id) => [id, `row ${id}`, id])]);
+    await sql.query(MIXED);
+    await sql.query('INSERT INTO mixed VALUES ?', [
+      Array.from({ length: 700 }, (_, at) => [
+        ['Äpfel', 'apfel ', "b'\\", 'É€', ''][at % 5],
+        `${(at % 3) + 0.5}`,
+        `2024-0${(at % 9) + 1}-00 00:00:00.00000${at % 7}`.replace('-00 ', `-0${(at % 8) + 1} `),
+        Buffer.from([at >> 8, at & 255, 0]),
+        at / 7,
+        `v ${at}`,
+      ]),
+    ]);
+    await sql.query(
+      "CREATE TABLE kinds (kind ENUM('z','a','m') NOT NULL, id INT NOT NULL, v INT, PRIMARY KEY (kind, id))",
+    );
+    await sql.query('INSERT INTO kinds VALUES ?', [
+      Array.from({ length: 300 }, (_, at) => [['z', 'a', 'm'][at % 3], at, at]),
+    ]);
+    const mysync = pipeline.start('run');
+    await pipeline.equal(['plain', 'kinds']);
+    const stop = new AbortController();
+    const changes = keepChanging(pipeline, stop.signal);
+    try {
+      const clean = await verify(pipeline, 'redis');
+      for (const [table, { differences }] of clean.tables) assert.deepEqual(differences, [], table);
+      assert.equal(clean.code, 0);
+      assert.equal(clean.tables.get('mixed')?.['rows'], 700);
+      assert.equal(clean.tables.get('kinds')?.['equal'], 300);
+
+      const redis = new Redis(pipeline.redis?.get('REDIS_URL') ?? '');
+      const key = (id: number): string => `${database}:plain:${id}`;
+      await redis.hset(key(100), 'v', 'spoilt');
+      await redis.hdel(key(101), 'n', 'v');
+      await redis.del(key(102), `mysync:v:{${key(102)}}`);
+      await redis.del(key(103));
+      await redis.copy(key(104), key(99_999_999));
+      await redis.copy(`mysync:v:{${key(104)}}`, `mysync:v:{${key(99_999_999)}}`);
+      redis.disconnect();
+      const expected = [
+        { kind: 'different', target: key(100), fields: ['v'] },
+        { kind: 'different', target: key(101), fields: ['v', 'n'] },
+        { kind: 'missing', target: key(102), fields: [] },
+        { kind: 'missing', target: key(103), fields: [] },
+        { kind: 'extra', target: key(99_999_999), fields: [] },
+      ];
+      const shown = ({ kind, target, fields }: Found) => ({ kind, target, fields });
+      const spoilt = await verify(pipeline, 'redis');
+      assert.equal(spoilt.code, 3);
+      assert.deepEqual(byTarget(spoilt.tables.get('plain')?.differences ?? []).map(shown), expected);
+      assert.deepEqual(spoilt.tables.get('mixed')?.differences, []);
+
+      const mended = await verify(pipeline, 'redis', '--repair', '--table', `${database}.plain`);
+      assert.equal(mended.code, 0);
+      assert.deepEqual(byTarget(mended.tables.get('plain')?.differences ?? []).map(shown), expected);
+      assert.equal(mended.tables.get('plain')?.['repaired'], expected.length);
+      assert.deepEqual([...mended.tables.keys()], ['plain']);
+      // what was mended takes later changes, and refuses none
+      await sql.query('UPDATE plain SET v = ? WHERE id BETWEEN 100 AND 103', ['after']);
+    } finally {
+      stop.abort();
+      await changes;
+    }
+    await pipeline.equal(['plain', 'kinds']);
+    const again = await verify(pipeline, 'redis');
+    assert.equal(again.code, 0);
+    await pipeline.stopped(mysync);
+    await sql.query('UPDATE plain SET n = 0 WHERE id = 7');
+    const stopped = await runMysync(['verify', '--sink', 'redis', '--patience', '1', '--config', pipeline.configFile]);
+    assert.equal(stopped.code, 1);
+    assert.match(stopped.stderr, /VERIFY_NOTHING_RUNS/);
+  });
+}
+
+test('a spoilt Elasticsearch is seen and mended while changes go on', async () => {
+  await using pipeline = await Pipeline.create({
+    transport: 'log',
+    sinks: ['elasticsearch'],
+    config: { reader: { checkpointMs: 200 } },
+  });
+  const { sql, database, elasticsearchUrl } = pipeline;
+  await sql.query('CREATE TABLE plain (id INT PRIMARY KEY, v VARCHAR(100), n BIGINT UNSIGNED NULL)');
+  await sql.query('CREATE TABLE mixed (id INT PRIMARY KEY, d DECIMAL(10,2), v VARCHAR(100))');
+  await sql.query('INSERT INTO plain VALUES ?', [
+    Array.from({ length: ROWS }, (_, id) => [
+      id,
+      `row "${id}"`,
+      id % 3 === 0 ? null : `18446744073709${String(id).padStart(6, '0')}`,
+    ]),
+  ]);
+  await sql.query("INSERT INTO mixed VALUES (1, '1.50', 'x'), (2, '2.50', NULL)");
+  const mysync = pipeline.start('run');
+  await pipeline.equal(['mixed']);
+  const stop = new AbortController();
+  const changes = keepChanging(pipeline, stop.signal);
+  const document = async (method: string, id: number, query: string, body?: string): Promise<string> => {
+    const response = await fetch(`${elasticsearchUrl}/${database}-plain/_doc/${id}${query}`, {
+      method,
+      headers: { 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body }),
+    });
+    const text = await response.text();
+    assert.ok(response.ok, text);
+    return text;
+  };
+  /** As it is stored, with its version. */
+  const stored = async (id: number): Promise<{ source: string; version: string }> => {
+    const text = await document('GET', id, '');
+    return {
+      source: text.slice(text.indexOf('"_source":') + 10, -1),
+      version: /"_version":(\d+)/.exec(text)?.[1] ?? '',
+    };
+  };
+  const put = async (id: number, source: string, version: string): Promise<void> => {
+    await document('PUT', id, `?version=${version}&version_type=external_gte`, source);
+  };
+  try {
+    const clean = await verify(pipeline, 'elasticsearch');
+    assert.deepEqual(clean.tables.get('plain')?.differences, []);
+    assert.equal(clean.code, 0);
+    const [one, two, three] = [await stored(100), await stored(101), await stored(102)];
+    await put(100, one.source.replace('row ', 'now '), one.version);
+    await put(101, two.source.replace(/"n":\d+/, '"n":18446744073709000102'), two.version);
+    await document('DELETE', 102, `?version=${three.version}&version_type=external_gte`);
+    await put(99_999_999, three.source, three.version);
+    const spoilt = await verify(pipeline, 'elasticsearch', '--repair');
+    const found = byTarget(spoilt.tables.get('plain')?.differences ?? []);
+    assert.deepEqual(
+      found.map(({ kind, target, fields, repaired }) => ({ kind, target, fields, repaired })),
+      [
+        { kind: 'different', target: '100', fields: ['v'], repaired: true },
+        { kind: 'different', target: '101', fields: ['n'], repaired: true },
+        { kind: 'missing', target: '102', fields: [], repaired: true },
+        { kind: 'extra', target: '99999999', fields: [], repaired: true },
+      ],
+    );
+    assert.equal(spoilt.code, 0);
+    assert.equal((await stored(101)).source.includes('18446744073709000101'), true);
+  } finally {
+    stop.abort();
+    await changes;
+  }
+  await pipeline.equal(['mixed', 'plain']);
+  assert.equal((await verify(pipeline, 'elasticsearch')).code, 0);
+  await pipeline.stopped(mysync);
+});
