@@ -165,6 +165,11 @@ const CASES: readonly TypeCase[] = [
   { type: 'varchar(20) CHARACTER SET utf16le', spelled: 'varchar(20)', values: ["'a日😀'"] },
   { type: 'varchar(20) CHARACTER SET utf32', spelled: 'varchar(20)', values: ["'a日😀'"] },
   { type: 'varchar(20) CHARACTER SET utf8mb3', spelled: 'varchar(20)', values: ["'é日'"] },
+  {
+    type: 'varchar(20) CHARACTER SET ascii',
+    spelled: 'varchar(20)',
+    values: ["CONVERT(x'41FF7F80' USING ascii)", "'~'"],
+  },
   { type: 'char(8) CHARACTER SET utf16', spelled: 'char(8)', values: ["'a '", "'日'"] },
   { type: 'text CHARACTER SET latin1', spelled: 'text', values: ["'é€'"] },
   {
@@ -189,7 +194,7 @@ const CASES: readonly TypeCase[] = [
       `'{"a":1.0,"b":18446744073709551615,"c":-9223372036854775808,"d":[1,2.5,1e100,1e-20,true,null,"x\\\\n\\\\u0001\\\\"é😀"],"":{}}'`,
       `JSON_OBJECT('t', CAST('2024-02-29 01:02:03.000004' AS DATETIME(6)), 'd', CAST('2024-02-29' AS DATE), 'e', CAST('-838:59:58.5' AS TIME(1)), 'n', 1.10, 'm', CAST(-12345678901234567890.123 AS DECIMAL(30,3)))`,
       `JSON_OBJECT('bin', CAST(REPEAT(x'00FF',100) AS BINARY), 'bit', CAST(b'101' AS JSON))`,
-      `JSON_ARRAY(1, -1, 65535, 65536, -32769, 4294967295, 4294967296, 1.5, 0.1, 123456789012345, 1234567890123456789, 0e0, -0e0, 1e15, 1e16, 123456789012345.6, 1e-5, 1e-15, 5e-324)`,
+      `JSON_ARRAY(1, -1, 65535, 65536, -32769, 4294967295, 4294967296, 1.5, 0.1, 123456789012345, 1234567890123456789, 0e0, -0e0, 1e15, 1e16, 123456789012345.6, 1234567890123456.7e0, 9007199254740993e0, 1e-5, 1e-15, 5e-324)`,
       `(SELECT JSON_ARRAYAGG(REPEAT('x', 100)) FROM information_schema.COLUMNS LIMIT 1)`,
       `'"scalar"'`,
       `'null'`,
@@ -249,7 +254,43 @@ const CASES: readonly TypeCase[] = [
   },
 ];
 
+/** Types whose collation some servers list among those of text, so that the texts behind them might get another column's. */
+const BLOB_LIKE: readonly { readonly type: string; readonly value: string; readonly only?: Flavor }[] = [
+  { type: 'geometry', value: "ST_GeomFromText('POINT(1 2)')" },
+  { type: 'multipolygon', value: "ST_GeomFromText('MULTIPOLYGON(((0 0,0 1,1 1,0 0)))')" },
+  { type: 'json', value: "'{}'" },
+  { type: 'bit(8)', value: '1' },
+  { type: 'vector(2)', value: "STRING_TO_VECTOR('[1,2]')", only: 'mysql' },
+  { type: 'uuid', value: "'123e4567-e89b-12d3-a456-426655440000'", only: 'mariadb' },
+  { type: 'inet6', value: "'::1'", only: 'mariadb' },
+  { type: "enum('a')", value: "'a'" },
+  { type: "set('a')", value: "'a'" },
+];
+
 for (const flavor of FLAVORS) {
+  describe(`text of a charset behind other types on ${flavor}`, { timeout: 120_000 }, () => {
+    for (const { type, value } of BLOB_LIKE.filter(({ only }) => only === undefined || only === flavor)) {
+      it(type, async () => {
+        await using db = await TestDatabase.create(flavor);
+        const source = db.source();
+        const from = await source.currentPosition();
+        const columns = `a ${type}, b BINARY(2), c VARCHAR(9) CHARACTER SET cp1251, d TEXT CHARACTER SET latin1`;
+        await db.run(
+          // most columns of one charset, so that the others are listed by their place; and none in the majority
+          `CREATE TABLE many (id INT PRIMARY KEY, ${columns}, e CHAR(1), f CHAR(1), g CHAR(1), h CHAR(1))`,
+          `CREATE TABLE few (id INT PRIMARY KEY, ${columns})`,
+          `INSERT INTO many (id, a, b, c, d, e) VALUES (1, ${value}, x'ff00', 'Яш', 'é€', '日')`,
+          `INSERT INTO few VALUES (1, ${value}, x'ff00', 'Яш', 'é€')`,
+        );
+        for (const { after } of rowsOf(await readItems(source, from))) {
+          assert.equal(hex(after?.['b']), 'FF00');
+          assert.deepEqual([after?.['c'], after?.['d']], ['Яш', 'é€']);
+          if (after !== null && 'e' in after) assert.equal(after['e'], '日');
+        }
+      });
+    }
+  });
+
   describe(`values of every type on ${flavor}`, { timeout: 170_000 }, () => {
     const cases = CASES.filter((entry) => entry.only === undefined || entry.only === flavor);
     let db: TestDatabase;

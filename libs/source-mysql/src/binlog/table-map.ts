@@ -76,6 +76,11 @@ const CHARACTER: ReadonlySet<number> = new Set([
   TYPE.BLOB_COMPRESSED,
   TYPE.VARCHAR_COMPRESSED,
 ]);
+/**
+ * Types that are kept as BLOBs, and whose collation (binary) stands among those of text: so the place of each text after them
+ * depends on the server. Seen on MySQL 9.7 and MariaDB 10.11.
+ */
+const LISTED_WITH_TEXT: Readonly<Record<'mysql' | 'mariadb', number>> = { mysql: TYPE.VECTOR, mariadb: TYPE.GEOMETRY };
 
 /** The table id alone: enough to look a known table up. */
 export function readTableId(buffer: Buffer, start: number): number {
@@ -91,7 +96,7 @@ export function readTableName(buffer: Buffer, start: number, end: number): { dat
   return { database, table };
 }
 
-export function readTableMap(buffer: Buffer, start: number, end: number): TableMap {
+export function readTableMap(buffer: Buffer, start: number, end: number, flavor: 'mysql' | 'mariadb'): TableMap {
   const reader = new ByteReader(buffer, start, end);
   const tableId = reader.uint(6);
   const identity = buffer.subarray(reader.at, end);
@@ -104,7 +109,7 @@ export function readTableMap(buffer: Buffer, start: number, end: number): TableM
   const codes = reader.bytes(columnCount);
   const metadata = readColumnMetadata(codes, new ByteReader(buffer, ...piece(reader)));
   const nullBits = reader.bytes((columnCount + 7) >> 3);
-  const optional = readOptional(reader, metadata);
+  const optional = readOptional(reader, metadata, flavor);
   const names = optional.names;
   const columns =
     names?.length !== columnCount
@@ -184,7 +189,7 @@ interface Optional {
   primaryKey: number[];
 }
 
-function readOptional(reader: ByteReader, columns: readonly Metadata[]): Optional {
+function readOptional(reader: ByteReader, columns: readonly Metadata[], flavor: 'mysql' | 'mariadb'): Optional {
   const found: Optional = {
     names: undefined,
     unsigned: new Set(),
@@ -197,7 +202,7 @@ function readOptional(reader: ByteReader, columns: readonly Metadata[]): Optiona
   /** The columns that a field speaks of, in order. */
   const of = (wanted: (type: number) => boolean): number[] =>
     columns.flatMap((column, i) => (wanted(column.type) ? [i] : []));
-  const character = of((type) => CHARACTER.has(type));
+  const character = of((type) => CHARACTER.has(type) || type === LISTED_WITH_TEXT[flavor]);
   const enumSet = of((type) => type === TYPE.ENUM || type === TYPE.SET);
   while (reader.left > 0) {
     const kind = reader.uint(1);

@@ -1,6 +1,6 @@
 /**
  * A double as MySQL prints it inside JSON: the shortest digits that give the number back, in plain form when the decimal point is
- * at most 15 digits away, else with an exponent; whole numbers end in `.0` (MySQL, strings/dtoa.cc, my_gcvt).
+ * at most 15 digits away or has digits on both sides, else with an exponent; whole numbers end in `.0` (MySQL, strings/dtoa.cc, my_gcvt).
  */
 const MOST_PLAIN_DIGITS = 15;
 
@@ -11,7 +11,7 @@ export function doubleText(value: number): string {
   /** Where the decimal point stands, counted from the first digit. */
   const point = Number(exponent) + 1;
   const sign = value < 0 ? '-' : '';
-  if (point > MOST_PLAIN_DIGITS || point < 1 - MOST_PLAIN_DIGITS) {
+  if ((point > MOST_PLAIN_DIGITS && digits.length <= point) || point < 1 - MOST_PLAIN_DIGITS) {
     const fraction = digits.length > 1 ? `.${digits.slice(1)}` : '';
     return `${sign}${digits.slice(0, 1)}${fraction}e${point - 1}`;
   }

@@ -15,23 +15,30 @@ const UNICODE: Readonly<Record<string, TextDecode>> = {
   utf8: (buffer, start, end) => buffer.toString('utf8', start, end),
   utf8mb3: (buffer, start, end) => buffer.toString('utf8', start, end),
   utf8mb4: (buffer, start, end) => buffer.toString('utf8', start, end),
-  ascii: (buffer, start, end) => buffer.toString('latin1', start, end),
+  // bytes that the server let in although they are no ASCII are question marks when it shows them
+  ascii: (buffer, start, end) => buffer.toString('latin1', start, end).replace(/[^\0-\x7f]/g, '?'),
   binary: (buffer, start, end) => buffer.toString('latin1', start, end),
   ucs2: bigEndian,
   utf16: bigEndian,
-  utf16le: (buffer, start, end) => buffer.toString('utf16le', start, end),
+  utf16le: (buffer, start, end) => buffer.toString('utf16le', start, end) + rest((end - start) & 1),
   utf32: (buffer, start, end) => {
     let text = '';
     for (let at = start; at + 4 <= end; at += 4) text += String.fromCodePoint(buffer.readUInt32BE(at));
-    return text;
+    return text + rest((end - start) & 3);
   },
   gb18030: (buffer, start, end) => gb18030.decode(buffer.subarray(start, end)),
 };
 const gb18030 = new TextDecoder('gb18030', { ignoreBOM: true });
 
 function bigEndian(buffer: Buffer, start: number, end: number): string {
-  const copy = Buffer.from(buffer.subarray(start, end - ((end - start) & 1)));
-  return copy.swap16().toString('utf16le', 0, copy.length);
+  const odd = (end - start) & 1;
+  const copy = Buffer.from(buffer.subarray(start, end - odd));
+  return copy.swap16().toString('utf16le', 0, copy.length) + rest(odd);
+}
+
+/** Bytes that are too few for a character: the server shows a question mark for each. */
+function rest(bytes: number): string {
+  return '?'.repeat(bytes);
 }
 
 /** Charsets with sequences of three bytes that begin with 0x8F. */

@@ -26,6 +26,7 @@ export interface KnownTable {
 }
 
 export interface TableBookOptions extends Pick<ResolvedOptions, 'captures' | 'tableRule' | 'logger'> {
+  readonly flavor: 'mysql' | 'mariadb';
   readonly session: LazySession;
   readonly charsets: Charsets;
   /** Captured tables that are there at the start. */
@@ -74,7 +75,7 @@ export class TableBook {
 
   /** `where` is for the errors. */
   async learn(buffer: Buffer, start: number, end: number, where: string): Promise<KnownTable | null> {
-    const map = readTableMap(buffer, start, end);
+    const map = readTableMap(buffer, start, end, this.#options.flavor);
     const table = await this.#understand(map, where);
     // a copy, so that the page does not keep the whole packet
     this.#pages.set(`${map.database}\0${map.table}`, { identity: Buffer.from(map.identity), table });

@@ -231,7 +231,7 @@ class LogRun {
       const names = await session.variables(['lower_case_table_names']);
       const serverId = await freeServerId(session, this.#identity.serverId, replicaName(source.name));
       this.#identity.serverId = serverId;
-      const book = new TableBook({ ...source, session: this.#lookups, charsets, listed });
+      const book = new TableBook({ ...source, flavor: facts.flavor, session: this.#lookups, charsets, listed });
       const dump = {
         host: facts.host,
         credentials: source,

@@ -39,7 +39,7 @@ export class PartialUpdates {
     const ref = readTableName(map.buffer, map.start, map.end);
     if (!this.#captures(ref)) return event;
     try {
-      const { columns } = readTableMap(map.buffer, map.start, map.end);
+      const { columns } = readTableMap(map.buffer, map.start, map.end, 'mysql');
       return columns === undefined ? event : wholeUpdate(event, columns);
     } catch (error) {
       if (isMysyncError(error)) throw error;

@@ -1,0 +1,167 @@
+/** ALTER TABLE and its kin. Before each, what the table holds is written down; after most, every row is touched. */
+import { randomDefault } from '../column-types.ts';
+import { quoteName, quoteTable } from '../sql-text.ts';
+import { COUNTER, type World, type WorldTable } from '../world.ts';
+import type { Action } from './action.ts';
+import { columnDefinition } from './create.ts';
+import { changeRows } from './rows.ts';
+
+interface Change {
+  /** Behind `ALTER TABLE name`. */
+  readonly sql: string;
+  /** Rows may be named otherwise afterwards. */
+  readonly rekeys: boolean;
+  readonly logical?: boolean;
+}
+
+function place(world: World, table: WorldTable, self = ''): string {
+  const kind = world.random.below(4);
+  if (kind === 0) return ' FIRST';
+  const { name } = world.random.pick(table.columns);
+  return kind === 1 && name !== self ? ` AFTER ${quoteName(name)}` : '';
+}
+
+const LOGICAL = new Set(['uuid', 'inet4', 'inet6']);
+
+/** Columns that may change without changing how rows are named, or what the catalogue alone knows. */
+function free(table: WorldTable): string[] {
+  return table.columns
+    .filter(({ name, base }) => name !== COUNTER && !table.keyColumns.has(name) && !LOGICAL.has(base))
+    .map((column) => column.name);
+}
+
+function change(world: World, table: WorldTable): Change | undefined {
+  const { random, types, flavor } = world;
+  const others = free(table);
+  const kind = random.below(13);
+  if (kind < 3) {
+    const column = columnDefinition(world);
+    return {
+      sql: `ADD ${random.pick(['', 'COLUMN '])}${quoteName(world.newColumnName())} ${column.sql}${place(world, table)}`,
+      rekeys: false,
+      logical: column.logical,
+    };
+  }
+  if (kind === 3) {
+    const [a, b] = [columnDefinition(world), columnDefinition(world)];
+    return {
+      sql: `ADD COLUMN ${quoteName(world.newColumnName())} ${a.sql}${place(world, table)}, ADD COLUMN ${quoteName(world.newColumnName())} ${b.sql}`,
+      rekeys: false,
+      logical: a.logical || b.logical,
+    };
+  }
+  if (kind === 4) return { sql: `CONVERT TO${types.charset()}`, rekeys: true };
+  if (kind === 5)
+    return {
+      sql: random.pick([
+        'FORCE',
+        'ENGINE=InnoDB',
+        `COMMENT = 'RENAME TO x; DROP PARTITION p'`,
+        'ROW_FORMAT=DYNAMIC',
+        `DEFAULT${types.charset()}`,
+        `ADD KEY (${COUNTER})`,
+      ]),
+      rekeys: false,
+    };
+  if (kind === 6 && table.key === 'primary' && random.chance(0.3))
+    return { sql: random.pick(['DROP PRIMARY KEY', `DROP PRIMARY KEY, ADD PRIMARY KEY (${COUNTER})`]), rekeys: true };
+  if (kind === 6 && table.key === 'none') return { sql: `ADD PRIMARY KEY (${COUNTER})`, rekeys: true };
+  const name = others.length === 0 ? undefined : random.pick(others);
+  if (kind === 7) {
+    const key = [...table.keyColumns];
+    if (key.length > 0 && random.chance(0.3)) {
+      return {
+        sql: `RENAME COLUMN ${quoteName(random.pick(key))} TO ${quoteName(world.newColumnName())}`,
+        rekeys: true,
+      };
+    }
+  }
+  if (name === undefined) return undefined;
+  if (kind < 9) return { sql: `DROP ${random.pick(['', 'COLUMN '])}${quoteName(name)}`, rekeys: false };
+  if (kind === 9)
+    return { sql: `RENAME COLUMN ${quoteName(name)} TO ${quoteName(world.newColumnName())}`, rekeys: false };
+  const type = types.any();
+  const [base, comment] = type.sql.split(' COMMENT ') as [string, string?];
+  const definition = `${base}${randomDefault(random, base, flavor)}${comment === undefined ? '' : ` COMMENT ${comment}`}${place(world, table, name)}`;
+  if (kind === 10)
+    return {
+      sql: `CHANGE ${quoteName(name)} ${quoteName(world.newColumnName())} ${definition}`,
+      rekeys: false,
+      logical: type.logical,
+    };
+  return {
+    sql: `MODIFY ${random.pick(['', 'COLUMN '])}${quoteName(name)} ${definition}`,
+    rekeys: false,
+    logical: type.logical,
+  };
+}
+
+/** Names that rows have in the log depend on more than a primary key: see the exclusions. */
+function isNamedLoosely(table: WorldTable): boolean {
+  return table.key === 'none' || (table.key === 'unique' && !table.pinned);
+}
+
+export async function empty(world: World, table: WorldTable): Promise<void> {
+  const name = quoteTable(table.ref);
+  await world.keeper.run(world.random.chance(0.5) ? `DELETE FROM ${name}` : `TRUNCATE TABLE ${name}`);
+}
+
+/** Comments and spellings that leave the statement the same. */
+function alterVerb(world: World): string {
+  return world.random.pick([
+    'ALTER TABLE',
+    'ALTER TABLE',
+    'alter  table',
+    '/* DROP TABLE x */ ALTER /**/ TABLE',
+    'ALTER TABLE /*!50100 */',
+    '-- RENAME TABLE a TO b\nALTER TABLE',
+    '#\nALTER\tTABLE\n',
+  ]);
+}
+
+async function alter(world: World): Promise<void> {
+  const { random, keeper } = world;
+  const table = world.pick();
+  if (table === undefined) return;
+  const wanted = change(world, table);
+  if (wanted === undefined) return;
+  if ((wanted.logical === true || wanted.rekeys) && table.pinned) return;
+  if (wanted.logical === true) return;
+  await world.checkpoint([table]);
+  if (wanted.rekeys || isNamedLoosely(table)) await empty(world, table);
+  const failed = await keeper.attempt(
+    `${alterVerb(world)} ${quoteTable(table.ref)} ${wanted.sql}${random.pick(['', '', ' /* RENAME TO y */', ' -- end', ' #'])}`,
+  );
+  const now = await world.look(table.ref, failed === 0 ? { stale: true } : {});
+  if (now === undefined) throw new Error(`${table.ref.table} is gone after an ALTER`);
+  // sometimes other changes come before the touch
+  for (let i = random.below(3); i > 0; i -= 1) await changeRows(world, world.main, now);
+  if (random.chance(0.8)) await world.touch(now);
+}
+
+async function truncate(world: World): Promise<void> {
+  const { random } = world;
+  const table = world.pick();
+  if (table === undefined) return;
+  await world.checkpoint([table]);
+  await world.keeper.attempt(
+    `${random.pick(['TRUNCATE TABLE', 'TRUNCATE', 'truncate /* DROP */ table'])} ${quoteTable(table.ref)}`,
+  );
+}
+
+async function drop(world: World): Promise<void> {
+  const { random, keeper } = world;
+  const tables = random.shuffle(world.tables((each) => !each.pinned)).slice(0, random.pick([1, 1, 2]));
+  if (tables.length === 0 || world.tables().length < 4) return;
+  await world.checkpoint(tables);
+  await keeper.attempt(
+    `DROP TABLE ${random.pick(['', 'IF EXISTS '])}${tables.map((table) => quoteTable(table.ref)).join(', ')}${random.pick(['', ' RESTRICT', ' CASCADE'])}`,
+  );
+  for (const table of tables) await world.look(table.ref);
+}
+
+export const alterActions: readonly Action[] = [
+  { name: 'alter', weight: 16, run: alter },
+  { name: 'truncate', weight: 2, run: truncate },
+  { name: 'drop', weight: 2, run: drop },
+];

@@ -1,0 +1,168 @@
+/** New tables: made of columns, like another one, or of another one's rows. */
+import type { TableRef } from '@mysync/core';
+import { randomDefault } from '../column-types.ts';
+import { quoteName, quoteTable } from '../sql-text.ts';
+import { COUNTER, type World, type WorldTable } from '../world.ts';
+import type { Action } from './action.ts';
+import { insertRows } from './rows.ts';
+
+const MOST_TABLES = 6;
+
+/** A column's definition behind its name. `logical`: only the catalogue knows its type. */
+export function columnDefinition(world: World): { readonly sql: string; readonly logical: boolean } {
+  const { random, types, flavor } = world;
+  if (random.chance(0.12)) return { sql: generated(world), logical: false };
+  const type = types.any();
+  const nullable = random.chance(0.75) ? random.pick(['', ' NULL']) : ' NOT NULL';
+  const none = / NULL$/.test(type.sql);
+  const [base, comment] = type.sql.split(' COMMENT ') as [string, string?];
+  const invisible = random.chance(0.08) ? ' INVISIBLE' : '';
+  const fallback = randomDefault(random, base, flavor);
+  // MariaDB takes an invisible column without a default only when it may be NULL, and gives old rows a text that is no JSON
+  const mustBeNull = flavor === 'mariadb' && fallback === '' && (invisible !== '' || comment !== undefined);
+  const isNull = none || mustBeNull ? '' : nullable;
+  return {
+    sql: `${base}${isNull}${fallback}${invisible}${comment === undefined ? '' : ` COMMENT ${comment}`}`,
+    logical: type.logical,
+  };
+}
+
+function generated({ random }: World): string {
+  const kind = random.pick(['STORED', 'VIRTUAL']);
+  return random.pick([
+    `BIGINT AS (${COUNTER} * 2) ${kind}`,
+    `VARCHAR(40) AS (CONCAT('v', ${COUNTER} % 7)) ${kind}`,
+    `DECIMAL(20,3) GENERATED ALWAYS AS (${COUNTER} / 3) ${kind}`,
+    `DOUBLE AS (${COUNTER} / 7) ${kind}`,
+    `VARBINARY(20) AS (UNHEX(LPAD(HEX(${COUNTER}), 10, '0'))) ${kind}`,
+  ]);
+}
+
+interface KeyPlan {
+  /** Columns, with NOT NULL, and the key's own clause. */
+  readonly parts: string[];
+  readonly names: readonly string[];
+  readonly kind: 'primary' | 'unique' | 'none';
+  readonly logical: boolean;
+}
+
+function keyPlan(world: World): KeyPlan {
+  const { random, types } = world;
+  const chosen = random.below(10);
+  if (chosen === 0) return { parts: [], names: [], kind: 'none', logical: false };
+  if (chosen < 4) {
+    const name = quoteName(world.newColumnName());
+    return {
+      parts: [`${name} BIGINT${random.pick(['', ' UNSIGNED'])} NOT NULL AUTO_INCREMENT`, `PRIMARY KEY (${name})`],
+      names: [name],
+      kind: 'primary',
+      logical: false,
+    };
+  }
+  const count = random.pick([1, 1, 2, 3]);
+  const columns = Array.from({ length: count }, () => ({
+    name: quoteName(world.newColumnName()),
+    type: types.keyable(),
+  }));
+  const definitions = columns.map(({ name, type }) => `${name} ${type.sql} NOT NULL`);
+  const names = columns.map((column) => column.name);
+  const order = random.shuffle(names).map((name) => name + (random.chance(0.1) ? ' DESC' : ''));
+  const kind = chosen < 9 ? 'primary' : 'unique';
+  const clause =
+    kind === 'primary'
+      ? `PRIMARY KEY (${order.join(', ')})`
+      : `UNIQUE KEY ${quoteName(world.newColumnName())} (${order.join(', ')})`;
+  return { parts: [...definitions, clause], names, kind, logical: columns.some(({ type }) => type.logical) };
+}
+
+function tableOptions(world: World, key: KeyPlan): string {
+  const { random, types, flavor } = world;
+  const engine = random.chance(0.8)
+    ? ''
+    : random.pick(
+        flavor === 'mariadb'
+          ? [' ENGINE=MyISAM', ' ENGINE=Aria', ' ENGINE=Aria TRANSACTIONAL=0', ' ENGINE=MEMORY']
+          : [' ENGINE=MyISAM', ' ENGINE=MEMORY'],
+      );
+  const format =
+    engine === '' && random.chance(0.2)
+      ? random.pick([' ROW_FORMAT=COMPRESSED', ' ROW_FORMAT=REDUNDANT', ' ROW_FORMAT=COMPACT'])
+      : '';
+  const charset = random.chance(0.3) ? ` DEFAULT${types.charset()}` : '';
+  const partitions =
+    key.kind === 'primary' && engine === '' && random.chance(0.1)
+      ? ` PARTITION BY KEY (${key.names.join(', ')}) PARTITIONS ${random.between(1, 4)}`
+      : '';
+  return `${engine}${format}${charset}${partitions}`;
+}
+
+async function createTable(world: World, ref: TableRef, how = 'CREATE TABLE'): Promise<WorldTable | undefined> {
+  const { random, keeper } = world;
+  const key = keyPlan(world);
+  const others = Array.from({ length: random.between(0, 7) }, () => ({
+    name: world.newColumnName(),
+    ...columnDefinition(world),
+  }));
+  const columns = random.shuffle([
+    `${COUNTER} BIGINT NOT NULL`,
+    ...key.parts.slice(0, key.names.length),
+    ...others.map(({ name, sql }) => `${quoteName(name)} ${sql}`),
+  ]);
+  const clauses = [...columns, ...key.parts.slice(key.names.length)];
+  if (random.chance(0.1)) clauses.push(`KEY (${COUNTER})`);
+  const isLogical = key.logical || others.some(({ logical }) => logical);
+  await keeper.attempt(`${how} ${quoteTable(ref)} (${clauses.join(', ')})${tableOptions(world, key)}`);
+  return await world.look(ref, { stale: false, pinned: isLogical || (key.kind === 'unique' && random.chance(0.7)) });
+}
+
+async function create(world: World): Promise<void> {
+  if (world.tables().length >= MOST_TABLES) return;
+  const table = await createTable(world, world.newRef());
+  if (table === undefined) return;
+  for (let i = world.random.below(3); i >= 0; i -= 1) await insertRows(world, world.main, table);
+}
+
+/** Gone, and another one of the same name. */
+async function recreate(world: World): Promise<void> {
+  const { random, keeper, flavor } = world;
+  const table = world.pick((each) => !each.pinned);
+  if (table === undefined) return;
+  await world.checkpoint([table]);
+  let how = 'CREATE TABLE';
+  if (flavor === 'mariadb' && random.chance(0.4)) how = 'CREATE OR REPLACE TABLE';
+  else await keeper.attempt(`DROP TABLE ${random.pick(['', 'IF EXISTS '])}${quoteTable(table.ref)}`);
+  const made = await createTable(world, table.ref, how);
+  if (made !== undefined) await insertRows(world, world.main, made);
+}
+
+async function createLike(world: World): Promise<void> {
+  const table = world.pick((each) => !each.pinned);
+  if (table === undefined || world.tables().length >= MOST_TABLES) return;
+  const ref = world.newRef();
+  await world.keeper.attempt(
+    `CREATE TABLE ${quoteTable(ref)} ${world.random.pick(['LIKE', 'LIKE'])} ${quoteTable(table.ref)}`,
+  );
+  const made = await world.look(ref, { stale: false });
+  if (made !== undefined) await insertRows(world, world.main, made);
+}
+
+/** Its rows are in the log beside its definition. */
+async function createSelect(world: World): Promise<void> {
+  const { random, keeper } = world;
+  const table = world.pick((each) => !each.pinned);
+  if (table === undefined || world.tables().length >= MOST_TABLES) return;
+  const ref = world.newRef();
+  const visible = table.columns.map((column) => quoteName(column.name)).join(', ');
+  const engine = random.chance(0.2) ? ' ENGINE=MyISAM' : '';
+  await keeper.attempt(
+    `CREATE TABLE ${quoteTable(ref)}${engine} ${random.pick(['', 'AS '])}SELECT ${visible} FROM ${quoteTable(table.ref)}`,
+  );
+  await world.look(ref, { stale: false });
+}
+
+export const createActions: readonly Action[] = [
+  { name: 'create', weight: 7, run: create },
+  { name: 'recreate', weight: 2, run: recreate },
+  { name: 'like', weight: 1.5, run: createLike },
+  { name: 'select', weight: 2, run: createSelect },
+];

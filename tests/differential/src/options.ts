@@ -1,0 +1,61 @@
+import { parseArgs } from 'node:util';
+import type { Flavor } from './catalogue.ts';
+
+export interface DifferentialOptions {
+  readonly from: number;
+  readonly to: number;
+  readonly servers: readonly Flavor[];
+  readonly json: boolean;
+  /** Name of a server instance that is left running; '' for one of its own. */
+  readonly instance: string;
+  /** Folder for the statements of failing seeds; '' for none. */
+  readonly statements: string;
+}
+
+export const USAGE = `npm run differential -- --seeds A..B [options]
+  --seeds A..B         the histories to run, each a function of its number (also: one number)
+  --server NAME        mariadb or mysql (default: both)
+  --metadata full      binlog_row_metadata of the server (default: full)
+  --statements FOLDER  writes the statements of each failing seed there
+  --instance NAME      uses this instance of tests/servers and leaves it running (default: one of its own, removed at the end)
+  --json               nothing but one line of JSON at the end: {"seeds","rows","failed":[{"seed","server","why","again"}]}`;
+
+/** Throws an Error with one clear sentence for a flag that is wrong. */
+export function parseOptions(args: readonly string[]): DifferentialOptions {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      seeds: { type: 'string' },
+      server: { type: 'string' },
+      metadata: { type: 'string', default: 'full' },
+      statements: { type: 'string', default: '' },
+      instance: { type: 'string', default: '' },
+      json: { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  });
+  if (values.help) throw new Error(USAGE);
+  const range = /^(\d{1,9})(?:\.\.(\d{1,9}))?$/.exec(values.seeds ?? '');
+  const from = Number(range?.[1]);
+  const to = Number(range?.[2] ?? range?.[1]);
+  if (range === null || from > to) {
+    throw new Error(`--seeds is A..B with whole numbers, A not above B, not '${values.seeds ?? ''}'\n${USAGE}`);
+  }
+  if (values.server !== undefined && values.server !== 'mariadb' && values.server !== 'mysql') {
+    throw new Error(`--server is mariadb or mysql, not '${values.server}'`);
+  }
+  if (values.metadata === 'minimal') {
+    throw new Error(
+      '--metadata minimal: the source does not read a log without full row metadata (SOURCE_ROW_METADATA_MISSING)',
+    );
+  }
+  if (values.metadata !== 'full') throw new Error(`--metadata is full, not '${values.metadata}'`);
+  return {
+    from,
+    to,
+    servers: values.server === undefined ? ['mariadb', 'mysql'] : [values.server],
+    json: values.json,
+    instance: values.instance,
+    statements: values.statements,
+  };
+}

@@ -1,0 +1,141 @@
+/** One seed: a history on the server, then the same read from its log. */
+import { createMysqlSource } from '@mysync/source-mysql';
+import type { Action } from './actions/action.ts';
+import { alterActions } from './actions/alter.ts';
+import { createActions } from './actions/create.ts';
+import { renameActions } from './actions/rename.ts';
+import { resetServer, settingActions } from './actions/settings.ts';
+import { transactionActions } from './actions/transactions.ts';
+import { type CharsetList, type Flavor, readCharsets } from './catalogue.ts';
+import { Client, type ServerAddress } from './client.ts';
+import { ColumnTypes } from './column-types.ts';
+import { Random } from './random.ts';
+import { readBack } from './reading.ts';
+import { quoteName, quoteTable } from './sql-text.ts';
+import { MARKS, World } from './world.ts';
+
+export interface SeedOptions {
+  readonly seed: number;
+  readonly flavor: Flavor;
+  readonly address: ServerAddress;
+}
+
+export interface SeedResult {
+  readonly seed: number;
+  /** Rows that were compared. */
+  readonly rows: number;
+  /** What is wrong; empty when nothing is. */
+  readonly failures: readonly string[];
+  /** Every statement, in order, with the server's errors. */
+  readonly log: readonly string[];
+}
+
+const ACTIONS: readonly Action[] = [
+  ...transactionActions,
+  ...settingActions,
+  ...createActions,
+  ...alterActions,
+  ...renameActions,
+];
+const STEPS = 60;
+const FIRST_TABLES = 3;
+/** How long reading may wait for what is in the log. */
+const DEADLINE_MS = 60_000;
+
+const charsets = new Map<Flavor, CharsetList>();
+
+export async function runSeed(options: SeedOptions): Promise<SeedResult> {
+  const { seed, flavor, address } = options;
+  const log: string[] = [];
+  const databases = [`d${seed}`, `d${seed}-b.ü`];
+  const main = await Client.open(address, 'main', log);
+  const keeper = await Client.open(address, 'keeper', log);
+  let rows = 0;
+  const failures: string[] = [];
+  try {
+    const list = charsets.get(flavor) ?? (await readCharsets(keeper, flavor));
+    charsets.set(flavor, list);
+    const random = new Random(seed);
+    const types = new ColumnTypes(random, flavor, list);
+    const world = new World({ random, flavor, types, main, keeper, databases });
+    await prepare(world);
+    const open = (): ReturnType<typeof createMysqlSource> =>
+      createMysqlSource({
+        name: 'differential',
+        hosts: [{ host: address.host, port: address.port }],
+        user: address.user,
+        password: address.password,
+        captures: (ref) => databases.includes(ref.database),
+        tableRule: () => ({ noKey: 'row-hash' }),
+        // rows of a transaction in a file, for some
+        ...(random.chance(0.2) ? { spoolBytes: 5000 } : {}),
+      });
+    const source = open();
+    const from = await source.currentPosition();
+    await source.close();
+    await history(world);
+    const breaksOff = random.chance(0.3);
+    const result = await within(
+      readBack({ open, from, checkpoints: world.checkpoints, random, breaksOff }),
+      DEADLINE_MS,
+    );
+    rows = result.compared;
+    failures.push(...result.differences);
+  } catch (error) {
+    failures.push(errorText(error));
+  } finally {
+    await main.close();
+    for (const name of databases) await keeper.attempt(`DROP DATABASE IF EXISTS ${quoteName(name)}`);
+    await keeper.close();
+  }
+  return { seed, rows, failures, log };
+}
+
+async function prepare({ keeper, main, databases, home, flavor }: World): Promise<void> {
+  await resetServer(keeper, flavor);
+  for (const name of databases) {
+    await keeper.run(`DROP DATABASE IF EXISTS ${quoteName(name)}`);
+    await keeper.run(`CREATE DATABASE ${quoteName(name)} CHARACTER SET utf8mb4`);
+  }
+  for (const client of [keeper, main]) {
+    // a zero that is copied stays a zero
+    await client.run(
+      `SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO', time_zone = '+00:00', lock_wait_timeout = 2, innodb_lock_wait_timeout = 1`,
+    );
+    await client.run(`USE ${quoteName(home)}`);
+    if (flavor === 'mysql') await client.run('SET SESSION show_gipk_in_create_table_and_information_schema = ON');
+  }
+  await keeper.run(`CREATE TABLE ${quoteTable({ database: home, table: MARKS })} (id INT PRIMARY KEY)`);
+}
+
+async function history(world: World): Promise<void> {
+  const { random } = world;
+  const usable = ACTIONS.filter((action) => action.only === undefined || action.only === world.flavor);
+  const create = usable.find((action) => action.name === 'create') as Action;
+  for (let i = 0; i < FIRST_TABLES; i += 1) await create.run(world);
+  for (let i = 0; i < STEPS; i += 1) await random.weighted(usable).run(world);
+  await world.checkpoint();
+}
+
+async function within<T>(work: Promise<T>, ms: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`the end of the history did not come within ${ms} ms`)), ms);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function errorText(error: unknown): string {
+  const parts: string[] = [];
+  for (let each = error; each instanceof Error && parts.length < 4; each = each.cause) {
+    const where = 'where' in each ? ` ${JSON.stringify(each.where)}` : '';
+    parts.push(`${each.message}${where}`);
+  }
+  const isOurs = error instanceof Error && !('code' in error);
+  const stack = isOurs ? `\n${error.stack?.split('\n').slice(1, 6).join('\n')}` : '';
+  return parts.length > 0 ? `${parts.join(': ')}${stack}` : String(error);
+}
