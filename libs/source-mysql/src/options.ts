@@ -21,6 +21,14 @@ export interface TableRule {
   readonly noKey: 'row-hash' | 'refuse';
   /** Columns whose values choose the partition; the key's columns when omitted. */
   readonly partitionBy?: readonly string[];
+  /** A row that the log does not hold whole (binlog_row_image is not FULL): read it again (default), or halt. */
+  readonly onPartialRow?: 'reread' | 'halt';
+}
+
+/** Told of what is worth counting. */
+export interface SourceObserver {
+  /** Rows of a table that the log did not hold whole were read again. */
+  rowsReread?(table: TableRef, rows: number): void;
 }
 
 export interface MysqlSourceOptions {
@@ -47,6 +55,7 @@ export interface MysqlSourceOptions {
   readonly spoolBytes?: number;
   /** Default: the system's folder for temporary files. */
   readonly spoolFolder?: string;
+  readonly observer?: SourceObserver;
   readonly clock?: Clock;
   readonly logger?: Logger;
 }
@@ -61,6 +70,7 @@ export interface ResolvedOptions extends Omit<MysqlSourceOptions, 'tls' | 'serve
   readonly queueBytes: number;
   readonly spoolBytes: number;
   readonly spoolFolder: string;
+  readonly observer: SourceObserver;
   readonly clock: Clock;
   readonly logger: Logger;
 }

@@ -55,6 +55,7 @@ class MysqlSource implements BinlogSource {
       queueBytes: options.queueBytes ?? 8 << 20,
       spoolBytes: options.spoolBytes ?? 16 << 20,
       spoolFolder: options.spoolFolder ?? tmpdir(),
+      observer: options.observer ?? {},
       clock: options.clock ?? systemClock,
       logger: (options.logger ?? silentLogger).child({ component: 'source', source: options.name }),
     };

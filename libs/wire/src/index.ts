@@ -26,7 +26,14 @@ export { MessageDecoder } from './message-decoder.ts';
 export { type Json, messageToJson, rowToJson } from './message-json.ts';
 export { partitionOf } from './partition.ts';
 export { MESSAGE_HEADER, type MessageRecord, payloadOf, type RecordHeader, toRecord } from './record.ts';
-export { type EncodedRow, type RowChange, RowEncoder, type RowOperation, type RowValues } from './row-encoder.ts';
+export {
+  type EncodedRow,
+  type RowChange,
+  RowEncoder,
+  type RowName,
+  type RowOperation,
+  type RowValues,
+} from './row-encoder.ts';
 export { type ImageName, RowWriter } from './row-writer.ts';
 export { type CompileOptions, compileTable, type TablePlan } from './table-plan.ts';
 export { makeTableSchema, schemaFingerprint, type TableSchemaOptions } from './table-schema.ts';

@@ -46,6 +46,9 @@ export interface EncodedRow {
   readonly ordinal: number;
 }
 
+/** Where a row's records go, and under which name. */
+export type RowName = Pick<EncodedRow, 'key' | 'partitionHash'>;
+
 export const OPERATION_NUMBERS = { insert: 1, update: 2, delete: 3, read: 4 } as const;
 
 export class RowEncoder {
@@ -57,7 +60,7 @@ export class RowEncoder {
    */
   rowChange(plan: TablePlan, transaction: TransactionBlock, change: RowChange, out: EncodedRow[]): number {
     const { before, after } = change;
-    if (change.operation !== 'update' || before === null || after === null || this.#keepsKey(plan, before, after)) {
+    if (change.operation !== 'update' || before === null || after === null || this.keepsKey(plan, before, after)) {
       out.push(this.encode(plan, transaction, change));
       return 1;
     }
@@ -106,9 +109,21 @@ export class RowEncoder {
     return { kind: 'row', deletes: operation === 'delete', key, partitionHash, payload, ordinal: change.ordinal };
   }
 
-  #keepsKey(plan: TablePlan, before: RowValues, after: RowValues): boolean {
+  /**
+   * Whether an update leaves the row under its key and in its partition. Absent in the image after it means unchanged. Throws
+   * WIRE_KEY_INCOMPLETE when the image before it lacks a column that it changes and that names the row or chooses its partition.
+   */
+  keepsKey(plan: TablePlan, before: RowValues, after: RowValues): boolean {
     this.#writer.begin();
     return sameKey(this.#writer, plan, before, after);
+  }
+
+  /** The name of the row that has these values; of columns that are no part of it none is needed. Throws WIRE_KEY_INCOMPLETE. */
+  keyOf(plan: TablePlan, values: RowValues): RowName {
+    const writer = this.#writer;
+    writer.begin();
+    const partitionHash = writeRowKey(writer, plan, values, null);
+    return { key: writer.take(0), partitionHash };
   }
 }
 

@@ -69,6 +69,22 @@ export class RowReader {
     return values;
   }
 
+  /** One image that holds some of the columns; the others are undefined. Throws a RangeError past the buffer's end. */
+  readHeld(held: readonly boolean[]): ColumnValue[] {
+    const nulls = this.at;
+    let bit = 0;
+    for (const isHeld of held) if (isHeld) bit += 1;
+    this.at += (bit + 7) >> 3;
+    this.#check();
+    bit = 0;
+    return this.#columns.map((column, i) => {
+      if (held[i] !== true) return undefined;
+      const isNull = (((this.#buffer[nulls + (bit >> 3)] as number) >> (bit & 7)) & 1) === 1;
+      bit += 1;
+      return isNull ? null : this.value(column);
+    });
+  }
+
   /** The value of one column, which is not NULL. */
   value(column: ColumnReader): ColumnValue {
     const buffer = this.#buffer;

@@ -33,6 +33,25 @@ export function readRowsEvent(event: LogEvent, columnCount: number): RowsEvent {
   return { operation, isWhole, buffer: inflated, start: 0, end: inflated.length };
 }
 
+/** Of an event whose images are not whole, which columns they hold: a flag for each. null: it has no such image. */
+export interface HeldColumns {
+  readonly before: readonly boolean[] | null;
+  readonly after: readonly boolean[] | null;
+}
+
+export function readHeldColumns(event: LogEvent): HeldColumns {
+  const reader = new ByteReader(event.buffer, event.start, event.end);
+  reader.skip(8);
+  if (isVersion2(event.type)) reader.skip(reader.uint(2) - 2);
+  const count = reader.packed();
+  const bits = (): boolean[] => {
+    const bytes = reader.bytes((count + 7) >> 3);
+    return Array.from({ length: count }, (_, i) => (((bytes[i >> 3] as number) >> (i & 7)) & 1) === 1);
+  };
+  const operation = operationOf(event.type);
+  return { before: operation === 'insert' ? null : bits(), after: operation === 'delete' ? null : bits() };
+}
+
 function isVersion2(type: number): boolean {
   return (type >= EVENT.WRITE_ROWS && type <= EVENT.DELETE_ROWS) || type >= EVENT.WRITE_ROWS_COMPRESSED;
 }

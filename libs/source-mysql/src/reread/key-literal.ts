@@ -1,6 +1,15 @@
 /** Values of key columns, as the log holds them, as literals that the server compares with the column exactly. */
 import type { ColumnValue } from '@mysync/core';
+import type { ColumnReader } from '../binlog/row-reader.ts';
 import type { ColumnShape } from '../schema/column-shape.ts';
+
+/**
+ * The reader of a key column whose text stays the bytes of its charset: text that was decoded need not become the same bytes again
+ * (several byte sequences of a charset may stand for one character), and a row that is not found must surely be gone.
+ */
+export function rawReader(reader: ColumnReader): ColumnReader {
+  return { ...reader, decode: undefined };
+}
 
 /** A text's bytes are in the charset of the shape. The session's results and literals do not depend on its sql_mode. */
 export function keyLiteral(shape: ColumnShape, value: ColumnValue): string {

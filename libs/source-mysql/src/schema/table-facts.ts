@@ -1,7 +1,7 @@
 /** What only the server's catalogue tells of a table. It tells of now: see each use for why that is right for rows of then. */
-import { isMysyncError, type TableRef } from '@mysync/core';
+import type { TableRef } from '@mysync/core';
 import { quoteTable } from '../server/dialect.ts';
-import { SERVER_ERRORS } from '../server/mysql-error.ts';
+import { SERVER_ERRORS, serverErrorNumber } from '../server/mysql-error.ts';
 import type { ServerSession, TextRow } from '../server/session.ts';
 
 type LogicalType = 'uuid' | 'inet4' | 'inet6';
@@ -70,7 +70,7 @@ async function showKeys(session: ServerSession, ref: TableRef): Promise<Readonly
   try {
     rows = await session.query(`SHOW KEYS FROM ${quoteTable(ref)} WHERE Non_unique = 0`);
   } catch (error) {
-    if (isMysyncError(error) && isNoSuchTable(error.cause)) return undefined;
+    if (serverErrorNumber(error) === SERVER_ERRORS.NO_SUCH_TABLE) return undefined;
     throw error;
   }
   const keys = new Map<string, Key>();
@@ -82,12 +82,6 @@ async function showKeys(session: ServerSession, ref: TableRef): Promise<Readonly
     if (row['Null'] === 'YES' || row['Sub_part'] != null || row['Column_name'] == null) key.namesRows = false;
   }
   return keys;
-}
-
-function isNoSuchTable(cause: unknown): boolean {
-  return (
-    typeof cause === 'object' && cause !== null && (cause as { errno?: unknown }).errno === SERVER_ERRORS.NO_SUCH_TABLE
-  );
 }
 
 /** A foreign key of `child` by which the server itself changes its rows. */

@@ -11,6 +11,17 @@ export function showReplicas(facts: ServerFacts): string {
   return facts.flavor === 'mysql' && facts.versionNumber >= 80_022 ? 'SHOW REPLICAS' : 'SHOW SLAVE HOSTS';
 }
 
+/**
+ * What makes a SELECT wait for whoever changed its rows, and what makes it leave out rows that somebody holds (MySQL 8.0.1, MariaDB
+ * 10.6; undefined before). SELECT is all that it takes; MySQL before 8.0.22 asks for more in FOR SHARE.
+ */
+export function lockingClause(facts: ServerFacts): { readonly waiting: string; readonly skipping: string | undefined } {
+  const waiting = ' LOCK IN SHARE MODE';
+  if (facts.flavor === 'mysql')
+    return { waiting, skipping: facts.versionNumber >= 80_022 ? ' FOR SHARE SKIP LOCKED' : undefined };
+  return { waiting, skipping: facts.versionNumber >= 100_600 ? `${waiting} SKIP LOCKED` : undefined };
+}
+
 /** A name inside a statement. */
 export function quoteName(name: string): string {
   return `\`${name.replaceAll('`', '``')}\``;

@@ -1,3 +1,5 @@
+import { isMysyncError } from '@mysync/core';
+
 /** What mysql2 puts on its errors, read without trusting it. */
 export interface MysqlError {
   /** Symbolic code of the server (`ER_…`), of the operating system, or of mysql2; '' when there is none. */
@@ -15,6 +17,11 @@ export function mysqlErrorFields(error: unknown): MysqlError {
   return { code: typeof fields.code === 'string' ? fields.code : '', errno, fatal: fields.fatal === true };
 }
 
+/** Of an error of the server, also where it is the cause of ours; 0 for all others. */
+export function serverErrorNumber(error: unknown): number {
+  return mysqlErrorFields(isMysyncError(error) ? error.cause : error).errno;
+}
+
 /** Server errors by number: MySQL's and MariaDB's error message references. */
 export const SERVER_ERRORS = {
   /** The dump thread gives up: position, purge, id and so on; the text says which. */
@@ -27,6 +34,8 @@ export const SERVER_ERRORS = {
   NO_SUCH_TABLE: 1146,
   NO_SUCH_DATABASE: 1049,
   BAD_FIELD: 1054,
+  LOCK_WAIT_TIMEOUT: 1205,
+  LOCK_DEADLOCK: 1213,
 } as const;
 
 /**

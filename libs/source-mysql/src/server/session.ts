@@ -10,6 +10,15 @@ import { isTransient, type MysqlError, mysqlErrorFields, SERVER_ERRORS } from '.
 /** One row of a result: text exactly as the server prints it, or null. */
 export type TextRow = Readonly<Record<string, string | null>>;
 
+/** One row of a result: the bytes of its values as the server prints them, or null. */
+export type RawRow = readonly (Buffer | null)[];
+
+export interface RawRows {
+  readonly rows: readonly RawRow[];
+  /** What the columns are, as far as reading their values goes: equal texts for equal columns. */
+  readonly signature: string;
+}
+
 /** What a host is: asked once for each session. */
 export interface ServerFacts extends ServerIdentity {
   readonly host: HostAddress;
@@ -88,6 +97,30 @@ export class ServerSession {
 
   async first(sql: string, values: readonly unknown[] = []): Promise<TextRow | undefined> {
     return (await this.query(sql, values))[0];
+  }
+
+  /** For values of any type, charset and size; all rows are in memory. */
+  async raw(sql: string): Promise<RawRows> {
+    try {
+      const [rows, fields] = await this.#connection.query({
+        sql,
+        rowsAsArray: true,
+        typeCast: false,
+        timeout: ANSWER_MS,
+      });
+      const columns = fields.map((field) => [
+        field.name,
+        field.columnType,
+        field.extendedTypeName,
+        field.characterSet,
+        field.columnLength,
+        field.flags,
+        field.decimals,
+      ]);
+      return { rows: rows as unknown as readonly RawRow[], signature: JSON.stringify(columns) };
+    } catch (error) {
+      throw queryError(error, this.facts.host, sql);
+    }
   }
 
   /** Global variables by name; those that the server does not know are missing. */

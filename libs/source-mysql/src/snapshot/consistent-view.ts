@@ -9,12 +9,12 @@ import { isMysyncError, type SourcePosition, type TableRef } from '@mysync/core'
 import { sourceErrors } from '../errors.ts';
 import { quoteTable } from '../server/dialect.ts';
 import { currentPosition, mariadbGtidSet } from '../server/log-state.ts';
+import { SERVER_ERRORS, serverErrorNumber } from '../server/mysql-error.ts';
 import type { ServerSession } from '../server/session.ts';
 
 /** How long to wait for running statements before giving up, so that nobody queues up behind our lock for long. */
 const LOCK_WAIT_SECONDS = 20;
 const YEAR_SECONDS = 31_536_000;
-const ER_LOCK_WAIT_TIMEOUT = 1205;
 
 /** Opens the view in `reader`; it lasts until that session ends. `control` is a second session. */
 export async function openConsistentView(
@@ -94,8 +94,7 @@ async function holdWrites(control: ServerSession, tables: readonly TableRef[]): 
 
 /** Somebody's long statement or transaction is in the way: try again later. */
 function lockError(error: unknown): unknown {
-  const cause = isMysyncError(error) ? (error.cause as { errno?: unknown } | undefined) : undefined;
-  if (cause?.errno !== ER_LOCK_WAIT_TIMEOUT) return error;
+  if (serverErrorNumber(error) !== SERVER_ERRORS.LOCK_WAIT_TIMEOUT) return error;
   return sourceErrors.SOURCE_SNAPSHOT_RESTART({
     message: `writes could not be held off within ${LOCK_WAIT_SECONDS} s: a long statement or transaction is in the way`,
     cause: error,

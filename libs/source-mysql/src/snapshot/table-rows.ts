@@ -19,7 +19,7 @@ const BATCH_BYTES = 1 << 20;
 /** Rows that mysql2 holds for us before it pauses the socket. */
 const BUFFERED_ROWS = 256;
 
-/** What a table was when the snapshot began. */
+/** What a table was when it was looked at. */
 export interface TableReading {
   readonly table: TableRef;
   readonly plan: TablePlan;
@@ -82,8 +82,19 @@ export async function understandTable(
   table: TableRef,
   source: Pick<ResolvedOptions, 'tableRule'>,
 ): Promise<TableReading> {
+  const reading = await describeTable(session, table, source);
+  if (reading === undefined) throw changed(table, undefined);
+  return reading;
+}
+
+/** undefined when there is no such table. Throws where its rows cannot be read exactly. */
+export async function describeTable(
+  session: ServerSession,
+  table: TableRef,
+  source: Pick<ResolvedOptions, 'tableRule'>,
+): Promise<TableReading | undefined> {
   const facts = await readTableFacts(session, table);
-  if (facts === undefined) throw changed(table, undefined);
+  if (facts === undefined) return undefined;
   if (facts.versioned) throw tableVersioned(table);
   const { shapes, unsupported } = await readColumnShapes(session, table);
   if (unsupported !== undefined) {

@@ -15,13 +15,15 @@ import { BinlogConnection } from '../connection/binlog-connection.ts';
 import { sourceErrors } from '../errors.ts';
 import type { ResolvedOptions } from '../options.ts';
 import type { SourceItem } from '../port.ts';
+import { PartialRows } from '../reread/partial-rows.ts';
+import { RowLookup } from '../reread/row-lookup.ts';
 import { Charsets } from '../schema/charsets.ts';
 import { TableBook } from '../schema/table-book.ts';
 import { listTables } from '../schema/table-facts.ts';
 import { LazySession } from '../server/lazy-session.ts';
 import { checkPosition, logFiles, replicaName } from '../server/log-state.ts';
 import { freeServerId } from '../server/server-id.ts';
-import { formatHost, type ServerSession } from '../server/session.ts';
+import { formatHost, type ServerFacts, ServerSession } from '../server/session.ts';
 import { EventUnfolder } from '../unfold/event-unfolder.ts';
 import { PartialUpdates } from '../unfold/partial-updates.ts';
 import { PreparedSearch } from '../xa/prepared-search.ts';
@@ -102,6 +104,7 @@ class LogRun {
   readonly #identity: ReplicaIdentity;
   readonly #spool: TransactionSpool;
   readonly #lookups: LazySession;
+  #rows: RowLookup | undefined;
   #connection: BinlogConnection | undefined;
   #assembler: TransactionAssembler | undefined;
   #unfolder: EventUnfolder | undefined;
@@ -193,6 +196,7 @@ class LogRun {
     await this.#connection?.close();
     this.#xa?.close();
     this.#search?.close();
+    this.#rows?.close();
     this.#lookups.close();
     this.#spool.close();
   }
@@ -218,12 +222,7 @@ class LogRun {
     const session = await this.#options.openSession();
     try {
       const { facts } = session;
-      if (this.serverUuid !== undefined && this.serverUuid !== facts.uuid) {
-        throw sourceErrors.SOURCE_SERVER_CHANGED({
-          message: `${formatHost(facts.host)} is another server than the one that was read before`,
-          where: { host: formatHost(facts.host), before: this.serverUuid, now: facts.uuid },
-        });
-      }
+      if (this.serverUuid !== undefined) requireServer(session, this.serverUuid);
       this.serverUuid = facts.uuid;
       const start = await reachable(session, this.#from);
       const charsets = await Charsets.load(session);
@@ -273,6 +272,12 @@ class LogRun {
         { host: formatHost(facts.host), position: formatBinlogPosition(start), serverId, machine: hostname() },
         'reading the log',
       );
+      const rows = new RowLookup({
+        source,
+        signal: this.#options.signal,
+        openSession: () => sameServer(source, facts),
+      });
+      this.#rows = rows;
       this.#assembler = new TransactionAssembler({
         ...source,
         flavor: facts.flavor,
@@ -280,6 +285,7 @@ class LogRun {
         from: start.file === this.#from.file ? { ...this.#from, ...start } : { ...start, gtidSet: this.#from.gtidSet },
         book,
         spool: this.#spool,
+        partialRows: new PartialRows({ ...source, lookup: rows }),
         foldsNames: names.get('lower_case_table_names') !== '0',
       });
       return this.#assembler;
@@ -287,6 +293,26 @@ class LogRun {
       session.close();
     }
   }
+}
+
+/** What is read again is read from the server whose log is read: another one may be behind it. */
+async function sameServer(source: ResolvedOptions, facts: ServerFacts): Promise<ServerSession> {
+  const session = await ServerSession.open(source, facts.host);
+  try {
+    requireServer(session, facts.uuid);
+    return session;
+  } catch (error) {
+    session.close();
+    throw error;
+  }
+}
+
+function requireServer({ facts }: ServerSession, uuid: string): void {
+  if (facts.uuid === uuid) return;
+  throw sourceErrors.SOURCE_SERVER_CHANGED({
+    message: `${formatHost(facts.host)} is another server than the one that was read before`,
+    where: { host: formatHost(facts.host), before: uuid, now: facts.uuid },
+  });
 }
 
 /**

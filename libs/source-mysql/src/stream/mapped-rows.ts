@@ -7,10 +7,12 @@
 import { formatTableRef, isMysyncError, type TableRef } from '@mysync/core';
 import type { EncodedRow, TransactionBlock } from '@mysync/wire';
 import type { LogEvent } from '../binlog/log-event.ts';
-import { readRowsEvent } from '../binlog/rows-event.ts';
+import { type RowsEvent, readHeldColumns, readRowsEvent } from '../binlog/rows-event.ts';
 import { readTableId, readTableName } from '../binlog/table-map.ts';
 import { sourceErrors } from '../errors.ts';
 import type { ResolvedOptions } from '../options.ts';
+import type { LoggedTransaction } from '../reread/commit-barrier.ts';
+import type { PartialRows } from '../reread/partial-rows.ts';
 import type { KnownTable, TableBook } from '../schema/table-book.ts';
 import { RowsTranscriber } from '../transcribe/rows-transcriber.ts';
 import type { TransactionSpool } from './transaction-spool.ts';
@@ -18,6 +20,7 @@ import type { TransactionSpool } from './transaction-spool.ts';
 export interface MappedRowsOptions extends Pick<ResolvedOptions, 'onCascade' | 'logger'> {
   readonly book: TableBook;
   readonly spool: TransactionSpool;
+  readonly partialRows: PartialRows;
 }
 
 /** Where an event stands, in numbers and for errors. */
@@ -30,7 +33,7 @@ export interface EventSpot {
 }
 
 /** What rows need of the open transaction; they count its ordinals on. */
-export interface RowsOwner {
+export interface RowsOwner extends LoggedTransaction {
   readonly block: TransactionBlock;
   ordinals: number;
 }
@@ -92,7 +95,8 @@ export class MappedRows {
       });
     }
     mapped.hasRows = true;
-    if (mapped.table !== null) this.#transcribe(mapped.table, event, spot, owner);
+    const partial = mapped.table === null ? undefined : this.#transcribe(mapped.table, event, spot, owner);
+    if (partial !== undefined) return partial.then(() => (ends ? this.#endStatement(spot) : undefined));
     return ends ? this.#endStatement(spot) : undefined;
   }
 
@@ -104,30 +108,43 @@ export class MappedRows {
     this.#mapped.set(readTableId(buffer, start), { ref, table, hasRows: false });
   }
 
-  #transcribe(table: KnownTable, event: LogEvent, spot: EventSpot, owner: RowsOwner): void {
+  /** A promise only where rows must be asked from the server. */
+  #transcribe(table: KnownTable, event: LogEvent, spot: EventSpot, owner: RowsOwner): Promise<void> | undefined {
     const { spool } = this.#options;
     const { tail } = spool;
     const from = tail.length;
-    const name = formatTableRef(table.ref);
     try {
       const rows = readRowsEvent(event, table.columnCount);
       if (!rows.isWhole) {
-        throw sourceErrors.SOURCE_ROW_IMAGE_PARTIAL({
-          message: `a row event of ${name} does not hold all columns`,
-          where: { table: name, position: spot.place },
+        return this.#complete(table, event, rows, spot, owner).catch((error: unknown) => {
+          throw unreadableRows(error, table, spot);
         });
       }
       const place = { block: owner.block, file: spot.file, offset: spot.offset, ordinal: owner.ordinals + 1 };
       owner.ordinals += this.#transcriber.transcribe(table, rows, place, tail as EncodedRow[]);
     } catch (error) {
-      if (isMysyncError(error) && error.code.startsWith('SOURCE_')) throw error;
-      throw sourceErrors.SOURCE_ROW_UNREADABLE({
-        message: `a row event of ${name} cannot be read`,
-        where: { table: name, position: spot.place },
-        cause: error,
-      });
+      throw unreadableRows(error, table, spot);
     }
     spool.grown(from);
+    return undefined;
+  }
+
+  /** Of an event whose images lack columns. */
+  async #complete(
+    table: KnownTable,
+    event: LogEvent,
+    rows: RowsEvent,
+    { file, offset, place }: EventSpot,
+    owner: RowsOwner,
+  ): Promise<void> {
+    const { spool, partialRows } = this.#options;
+    const held = readHeldColumns(event);
+    const partial = { table, rows, held, transaction: owner, file, offset, place, ordinal: owner.ordinals + 1 };
+    owner.ordinals += await partialRows.transcribe(partial, (records) => {
+      const from = spool.tail.length;
+      spool.tail.push(...records);
+      spool.grown(from);
+    });
   }
 
   /**
@@ -154,6 +171,16 @@ export class MappedRows {
       logger.warn({ code: 'SOURCE_CASCADE_SUSPECTED', ...where }, message);
     }
   }
+}
+
+function unreadableRows(cause: unknown, table: KnownTable, spot: EventSpot): unknown {
+  if (isMysyncError(cause) && cause.code.startsWith('SOURCE_')) return cause;
+  const name = formatTableRef(table.ref);
+  return sourceErrors.SOURCE_ROW_UNREADABLE({
+    message: `a row event of ${name} cannot be read`,
+    where: { table: name, position: spot.place },
+    cause,
+  });
 }
 
 function unreadableMap(cause: unknown, spot: EventSpot): Error {

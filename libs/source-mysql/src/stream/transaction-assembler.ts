@@ -19,6 +19,7 @@ import { EVENT_FLAG, isMadeUp, type LogEvent } from '../binlog/log-event.ts';
 import { fileReplaced, sourceErrors } from '../errors.ts';
 import type { ResolvedOptions } from '../options.ts';
 import type { SourceItem } from '../port.ts';
+import type { PartialRows } from '../reread/partial-rows.ts';
 import type { TableBook } from '../schema/table-book.ts';
 import { LogCursor } from './log-position.ts';
 import { type EventSpot, MappedRows } from './mapped-rows.ts';
@@ -32,6 +33,7 @@ export interface TransactionAssemblerOptions extends Pick<ResolvedOptions, 'name
   readonly from: SourcePosition;
   readonly book: TableBook;
   readonly spool: TransactionSpool;
+  readonly partialRows: PartialRows;
   /** The server writes names of tables in lower case (lower_case_table_names). */
   readonly foldsNames: boolean;
 }

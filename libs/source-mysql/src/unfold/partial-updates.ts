@@ -1,6 +1,7 @@
 /**
  * MySQL's partial updates (binlog_row_value_options=PARTIAL_JSON) as ordinary ones: the changes that the after image holds in
- * place of JSON documents are applied to the before image.
+ * place of JSON documents are applied to the before image. Where that does not hold the document (binlog_row_image is not FULL), the image
+ * after is made to lack it too: whoever completes the row finds it on the server.
  * Layout: as an update, but each after image begins with its options (packed; 1: partial JSON) and then one bit for each JSON column of the
  * table, set where changes stand (MySQL, sql/log_event.cc, Rows_log_event::unpack_current_row; sql/rpl_record.cc, unpack_row).
  */
@@ -52,6 +53,14 @@ export class PartialUpdates {
   }
 }
 
+interface Images {
+  readonly columns: readonly TableMapColumn[];
+  /** A bit for each column that the image before holds; of the image after, as it is and as it becomes. */
+  readonly before: Buffer;
+  readonly after: Buffer;
+  readonly kept: Buffer;
+}
+
 function wholeUpdate(event: LogEvent, columns: readonly TableMapColumn[]): LogEvent {
   const reader = new ByteReader(event.buffer, event.start, event.end);
   reader.skip(8); // table id and flags
@@ -59,51 +68,84 @@ function wholeUpdate(event: LogEvent, columns: readonly TableMapColumn[]): LogEv
   const count = reader.packed();
   if (count !== columns.length) throw new RangeError(`the event has ${count} columns, its table map ${columns.length}`);
   const bitmapBytes = (count + 7) >> 3;
-  const isWhole = allSet(reader.bytes(bitmapBytes), count);
-  const isWholeAfter = allSet(reader.bytes(bitmapBytes), count);
-  const parts: Buffer[] = [event.buffer.subarray(event.start, reader.at)];
-  // an image that is not whole is refused by whoever reads the event: its rows do not matter
-  while (isWhole && isWholeAfter && reader.left > 0) pushRow(reader, columns, parts);
+  const before = reader.bytes(bitmapBytes);
+  const head = event.buffer.subarray(event.start, reader.at);
+  const after = reader.bytes(bitmapBytes);
+  const kept = Buffer.from(after);
+  for (const [i, column] of columns.entries()) {
+    if (column.type === TYPE.JSON && !isSet(before, i)) clear(kept, i);
+  }
+  const parts: Buffer[] = [head, kept];
+  while (reader.left > 0) pushRow(reader, { columns, before, after, kept }, parts);
   const buffer = Buffer.concat(parts);
   return { ...event, type: EVENT.UPDATE_ROWS, buffer, start: 0, end: buffer.length };
 }
 
-function pushRow(reader: ByteReader, columns: readonly TableMapColumn[], parts: Buffer[]): void {
-  const bitmapBytes = (columns.length + 7) >> 3;
+function pushRow(reader: ByteReader, images: Images, parts: Buffer[]): void {
+  const { columns, before, after } = images;
   const beforeAt = reader.at;
-  const before = new Map<number, Buffer>();
-  const beforeNulls = reader.bytes(bitmapBytes);
-  for (const [i, column] of columns.entries()) {
-    if (isSet(beforeNulls, i)) continue;
-    if (column.type === TYPE.JSON) before.set(i, reader.bytes(lengthOf(reader, column.size)));
-    else reader.skip(valueBytes(reader, column));
-  }
+  const documents = readBefore(reader, columns, before);
   parts.push(reader.buffer.subarray(beforeAt, reader.at));
   const isPartial = (reader.packed() & PARTIAL_JSON) !== 0;
-  const documents = columns.filter((column) => column.type === TYPE.JSON).length;
-  const partial = isPartial ? reader.bytes((documents + 7) >> 3) : undefined;
+  const ofJson = columns.filter((column) => column.type === TYPE.JSON).length;
+  const partial = isPartial ? reader.bytes((ofJson + 7) >> 3) : undefined;
+  const nulls = reader.bytes((countSet(after, columns.length) + 7) >> 3);
+  parts.push(keptNulls(nulls, images));
   let copiedTo = reader.at;
-  const afterNulls = reader.bytes(bitmapBytes);
   let document = -1;
+  let held = -1;
   for (const [i, column] of columns.entries()) {
     if (column.type === TYPE.JSON) document += 1;
-    if (isSet(afterNulls, i)) continue;
+    if (!isSet(after, i)) continue;
+    held += 1;
+    if (isSet(nulls, held)) continue;
     if (column.type !== TYPE.JSON) {
       reader.skip(valueBytes(reader, column));
       continue;
     }
     const valueAt = reader.at;
     const value = reader.bytes(lengthOf(reader, column.size));
-    if (partial === undefined || !isSet(partial, document)) continue;
-    const old = before.get(i);
-    if (old === undefined) throw new RangeError(`a change of column ${column.name}, which was NULL`);
-    const whole = applyJsonDiffs(old, value);
-    const length = Buffer.alloc(column.size);
-    length.writeUIntLE(whole.length, 0, column.size);
-    parts.push(reader.buffer.subarray(copiedTo, valueAt), length, whole);
+    if (isSet(images.kept, i)) {
+      if (partial === undefined || !isSet(partial, document)) continue;
+      const old = documents.get(i);
+      if (old === undefined) throw new RangeError(`a change of column ${column.name}, which was NULL`);
+      const whole = applyJsonDiffs(old, value);
+      const length = Buffer.alloc(column.size);
+      length.writeUIntLE(whole.length, 0, column.size);
+      parts.push(reader.buffer.subarray(copiedTo, valueAt), length, whole);
+    } else parts.push(reader.buffer.subarray(copiedTo, valueAt));
     copiedTo = reader.at;
   }
   parts.push(reader.buffer.subarray(copiedTo, reader.at));
+}
+
+/** Reads over the image before an update; its documents by column. */
+function readBefore(reader: ByteReader, columns: readonly TableMapColumn[], held: Buffer): Map<number, Buffer> {
+  const documents = new Map<number, Buffer>();
+  const nulls = reader.bytes((countSet(held, columns.length) + 7) >> 3);
+  let bit = -1;
+  for (const [i, column] of columns.entries()) {
+    if (!isSet(held, i)) continue;
+    bit += 1;
+    if (isSet(nulls, bit)) continue;
+    if (column.type === TYPE.JSON) documents.set(i, reader.bytes(lengthOf(reader, column.size)));
+    else reader.skip(valueBytes(reader, column));
+  }
+  return documents;
+}
+
+/** The bits of NULL without those of the columns that are left out. */
+function keptNulls(nulls: Buffer, { columns, after, kept }: Images): Buffer {
+  const bits = Buffer.alloc((countSet(kept, columns.length) + 7) >> 3);
+  let from = -1;
+  let to = -1;
+  for (let i = 0; i < columns.length; i += 1) {
+    if (isSet(after, i)) from += 1;
+    if (!isSet(kept, i)) continue;
+    to += 1;
+    if (isSet(nulls, from)) bits.writeUInt8((bits[to >> 3] as number) | (1 << (to & 7)), to >> 3);
+  }
+  return bits;
 }
 
 /** Of the value that comes next, its length included. */
@@ -163,7 +205,12 @@ function isSet(bits: Buffer, index: number): boolean {
   return (((bits[index >> 3] ?? 0) >> (index & 7)) & 1) === 1;
 }
 
-function allSet(bits: Buffer, count: number): boolean {
-  for (let i = 0; i < count; i += 1) if (!isSet(bits, i)) return false;
-  return true;
+function clear(bits: Buffer, index: number): void {
+  bits.writeUInt8((bits[index >> 3] as number) & ~(1 << (index & 7)), index >> 3);
+}
+
+function countSet(bits: Buffer, count: number): number {
+  let set = 0;
+  for (let i = 0; i < count; i += 1) if (isSet(bits, i)) set += 1;
+  return set;
 }

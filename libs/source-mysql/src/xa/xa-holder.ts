@@ -2,7 +2,7 @@
  * XA transactions: the log holds their rows where they were prepared, and what became of them later, in a transaction of its own.
  * Here their events are held back until then, so that whoever reads the result sees ordinary transactions.
  *
- *     XA START ──► rows … ──► XA PREPARE ══► held ──► XA COMMIT:   BEGIN, rows, XID
+ *     XA START ──► rows … ──► XA PREPARE ══► held ──► XA COMMIT:   XA START, rows, XID
  *                                  │            └──► XA ROLLBACK: nothing
  *                                  └─ one phase: the rows, then the commit
  *
@@ -140,7 +140,7 @@ function* committed(store: EventStore, event: LogEvent): Generator<LogEvent> {
     ...event,
     type: EVENT.QUERY,
     flags: event.flags | EVENT_FLAG.ARTIFICIAL,
-    control: { kind: 'query', database: '', statement: 'BEGIN' },
+    control: { kind: 'query', database: '', statement: 'XA START' },
   };
   yield* store.drain();
   yield { ...event, control: { kind: 'xid' } };
