@@ -1,5 +1,5 @@
 /** What no single option can tell: rules over several. */
-import type { MysyncError } from '@mysync/core';
+import type { MysyncError, TableRef } from '@mysync/core';
 import { compileTablePatterns, didYouMean } from '@mysync/mapping';
 import { redisStore } from './address.ts';
 import { configErrors } from './errors.ts';
@@ -72,24 +72,31 @@ function sourceRules(config: Config, where: Where, findings: Findings): void {
     if (source.serverId !== undefined) serverIds.set(source.serverId, name);
     tlsRule(source.tls, ['sources', name, 'tls'], where, findings);
     const captures = compileTablePatterns(source.tables);
-    for (const table of Object.keys(source.partitionBy)) {
-      const at = where(['sources', name, 'partitionBy', table]);
-      const ref = plainTable(table);
-      if (ref === null)
-        conflict(
-          findings,
-          at,
-          'is not one table',
-          'Write DATABASE.TABLE without wildcards; names with a dot in backticks.',
-        );
-      else if (!captures(ref))
-        conflict(findings, at, 'is a table that is not captured', 'Correct the name, or capture the table.');
+    for (const option of ['partitionBy', 'onPartialRowOf'] as const) {
+      for (const table of Object.keys(source[option])) {
+        capturedTable(table, captures, where(['sources', name, option, table]), findings);
+      }
     }
   }
 }
 
+function capturedTable(
+  table: string,
+  captures: (ref: TableRef) => boolean,
+  at: ReturnType<Where>,
+  findings: Findings,
+): void {
+  const ref = plainTable(table);
+  if (ref === null) {
+    const remedy = 'Write DATABASE.TABLE without wildcards; names with a dot in backticks.';
+    conflict(findings, at, 'is not one table', remedy);
+  } else if (!captures(ref)) {
+    conflict(findings, at, 'is a table that is not captured', 'Correct the name, or capture the table.');
+  }
+}
+
 /** `database.table` without wildcards, or null. A name with special characters may stand in backticks. */
-export function plainTable(text: string): { database: string; table: string } | null {
+export function plainTable(text: string): TableRef | null {
   const match = /^(?:`((?:[^`]|``)+)`|([^`.*?!\s]+))\.(?:`((?:[^`]|``)+)`|([^`.*?!\s]+))$/s.exec(text);
   if (match === null) return null;
   const name = (quoted: string | undefined, bare: string | undefined): string =>

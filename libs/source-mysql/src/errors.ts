@@ -40,7 +40,7 @@ export const sourceErrors = errorCatalogue({
   },
   SOURCE_ROW_IMAGE_NOT_FULL: {
     remedy:
-      "SET GLOBAL binlog_row_image = 'FULL'; then let every client connect anew, and set it in the server's configuration.",
+      "SET GLOBAL binlog_row_image = 'FULL'; then let every client connect anew, and set it in the server's configuration. Or let such rows be read again (onPartialRow: reread).",
     retriable: false,
   },
   SOURCE_ROW_METADATA_NOT_FULL: {
@@ -96,7 +96,7 @@ export const sourceErrors = errorCatalogue({
   },
   SOURCE_ROW_IMAGE_PARTIAL: {
     remedy:
-      "A session wrote with binlog_row_image other than FULL. SET GLOBAL binlog_row_image = 'FULL', find that session, and start again with a snapshot.",
+      "A session wrote with binlog_row_image other than FULL. Let such rows be read again (onPartialRow: reread); or SET GLOBAL binlog_row_image = 'FULL', find that session, and start again with a snapshot.",
     retriable: false,
   },
   SOURCE_ROW_UNREADABLE: {

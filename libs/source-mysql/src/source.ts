@@ -12,6 +12,7 @@ import {
 import { silentLogger } from '@mysync/telemetry';
 import { checkGrants } from './check/grants.ts';
 import { checkResume } from './check/resume.ts';
+import { checkRowImage } from './check/row-image.ts';
 import { checkServerId } from './check/server-id.ts';
 import { checkSettings, SETTINGS } from './check/settings.ts';
 import { checkTables } from './check/tables.ts';
@@ -129,14 +130,16 @@ class MysqlSource implements BinlogSource {
   }
 
   async #findings(session: ServerSession, intent?: StartIntent): Promise<readonly Finding[]> {
-    const settings = checkSettings(session.facts, await session.variables(SETTINGS));
+    const settings = await session.variables(SETTINGS);
+    const image = (settings.get('binlog_row_image') ?? '').toUpperCase();
     const tables = await listTables(session, this.#options.captures);
     return [
-      ...settings,
+      ...checkSettings(session.facts, settings),
+      checkRowImage(image, tables, this.#options.tableRule),
       ...(await checkGrants(session, tables, intent?.snapshot === true)),
       ...(await checkResume(this.#options, session, intent?.resume ?? null)),
       ...(await checkServerId(session, this.#options.serverId, replicaName(this.#options.name))),
-      ...(await checkTables(session, this.#options, tables)),
+      ...(await checkTables(session, { ...this.#options, image }, tables)),
     ];
   }
 

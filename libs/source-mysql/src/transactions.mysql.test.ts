@@ -178,23 +178,6 @@ for (const flavor of FLAVORS) {
       assert.equal(items.at(-1)?.kind, 'keepalive');
     });
 
-    it('stops at a row image that is not whole (C8)', async () => {
-      for (const image of ['MINIMAL', 'NOBLOB']) {
-        await db.run(
-          `CREATE OR REPLACE TABLE img (id INT PRIMARY KEY, a INT, t TEXT)`.replace(
-            'OR REPLACE ',
-            flavor === 'mysql' ? '' : 'OR REPLACE ',
-          ),
-          "INSERT INTO img VALUES (1, 1, 'keep')",
-        );
-        await db.run(`SET SESSION binlog_row_image = ${image}`);
-        const text = await stops('SOURCE_ROW_IMAGE_PARTIAL', 'UPDATE img SET a = 2');
-        assert.match(text, /img/);
-        assert.match(text, /SET GLOBAL binlog_row_image = 'FULL'/);
-        await db.run("SET SESSION binlog_row_image = 'FULL'", 'DROP TABLE img');
-      }
-    });
-
     it('stops at a statement that is logged as text (D6)', async () => {
       await db.run(
         'CREATE TABLE st (id INT PRIMARY KEY, a INT)',

@@ -15,6 +15,13 @@ export function createMetrics() {
   return {
     registry,
     collectProcess: () => collectDefaultMetrics({ register: registry }),
+    source: {
+      rowsReread: counter(
+        'source_rows_reread_total',
+        'Rows that the log did not hold whole, read again from the table.',
+        ['source', 'table'],
+      ),
+    },
     reader: {
       rows: counter('reader_rows_total', 'Captured row changes read from the source.', ['source', 'operation']),
       transactions: counter('reader_transactions_total', 'Transactions with captured changes.', ['source']),

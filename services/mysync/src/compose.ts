@@ -14,7 +14,7 @@ import {
   type Secret,
   topicOf,
 } from '@mysync/config';
-import { parseBinlogPosition, type TableRef, tableRefKey } from '@mysync/core';
+import { formatTableRef, parseBinlogPosition, type TableRef, tableRefKey } from '@mysync/core';
 import { compileRules, compileTablePatterns } from '@mysync/mapping';
 import type { StartAt } from '@mysync/reader';
 import type { Sink } from '@mysync/sink';
@@ -49,9 +49,10 @@ function nodeTls(tls: TlsConfig): { ca?: string; cert?: string; key?: string; re
 }
 
 /** Options of the source room. */
-export function sourceOptions(config: Config, name: string, logger: Logger): MysqlSourceOptions {
+export function sourceOptions(config: Config, name: string, logger: Logger, metrics?: Metrics): MysqlSourceOptions {
   const source = required(config.sources, name);
-  const partitionBy = partitionColumns(source.partitionBy);
+  const partitionBy = byTable(source.partitionBy);
+  const onPartialRow = byTable(source.onPartialRowOf);
   return {
     name,
     hosts: source.hosts.map((host) => parseHost(host, MYSQL_PORT)),
@@ -61,8 +62,16 @@ export function sourceOptions(config: Config, name: string, logger: Logger): Mys
     ...(source.serverId === undefined ? {} : { serverId: source.serverId }),
     captures: compileTablePatterns(source.tables),
     tableRule: (ref: TableRef) => {
-      const columns = partitionBy.get(tableRefKey(ref));
-      return { noKey: source.noKey, ...(columns === undefined ? {} : { partitionBy: columns }) };
+      const key = tableRefKey(ref);
+      const columns = partitionBy.get(key);
+      return {
+        noKey: source.noKey,
+        onPartialRow: onPartialRow.get(key) ?? source.onPartialRow,
+        ...(columns === undefined ? {} : { partitionBy: columns }),
+      };
+    },
+    observer: {
+      rowsReread: (ref, rows) => metrics?.source.rowsReread.inc({ source: name, table: formatTableRef(ref) }, rows),
     },
     onCascade: source.onCascade,
     heartbeatMs: source.heartbeatMs,
@@ -74,15 +83,14 @@ export function sourceOptions(config: Config, name: string, logger: Logger): Mys
   };
 }
 
-function partitionColumns(
-  partitionBy: Readonly<Record<string, readonly string[]>>,
-): ReadonlyMap<string, readonly string[]> {
-  const columns = new Map<string, readonly string[]>();
-  for (const [table, names] of Object.entries(partitionBy)) {
+/** What an option says of single tables, by `tableRefKey`. */
+function byTable<T>(option: Readonly<Record<string, T>>): ReadonlyMap<string, T> {
+  const values = new Map<string, T>();
+  for (const [table, value] of Object.entries(option)) {
     const ref = plainTable(table);
-    if (ref !== null) columns.set(tableRefKey(ref), names);
+    if (ref !== null) values.set(tableRefKey(ref), value);
   }
-  return columns;
+  return values;
 }
 
 export function startAt(config: Config, name: string): StartAt {

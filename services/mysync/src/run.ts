@@ -140,7 +140,7 @@ async function openReader(service: Service, source: string, checkpoints: FileChe
   const { config, lifecycle, logger, metrics, transport, context } = service;
   // Loaded here, so that a writer does not pay for it.
   const { createMysqlSource } = await import('@mysync/source-mysql');
-  const binlog = createMysqlSource(sourceOptions(config, source, logger));
+  const binlog = createMysqlSource(sourceOptions(config, source, logger, metrics));
   lifecycle.opened(`source ${source}`, binlog, (opened) => opened.close());
   const progress = new ProgressDisplay({ output: context.output, logger, clock: systemClock });
   const { windowMessages, windowBytes, batchMessages, heartbeatMs, checkpointMs, drainMs } = config.reader;

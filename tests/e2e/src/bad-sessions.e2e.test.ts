@@ -13,8 +13,14 @@ before(async () => {
 });
 after(() => mariadb?.wipe());
 
-async function streaming(): Promise<Pipeline> {
-  const pipeline = await Pipeline.create({ transport: 'log', sinks: ['redis'], servers: { mariadb }, partitions: 2 });
+async function streaming(sourceConfig: Readonly<Record<string, unknown>> = {}): Promise<Pipeline> {
+  const pipeline = await Pipeline.create({
+    transport: 'log',
+    sinks: ['redis'],
+    servers: { mariadb },
+    partitions: 2,
+    sourceConfig,
+  });
   await pipeline.sql.query(
     "CREATE TABLE t (id INT PRIMARY KEY, n INT, v TEXT); INSERT INTO t VALUES (1, 1, 'keep'), (2, 2, 'keep'), (3, 3, 'keep')",
   );
@@ -28,7 +34,8 @@ async function streaming(): Promise<Pipeline> {
 async function startedAgain(pipeline: Pipeline): Promise<void> {
   rmSync(join(pipeline.folder, 'checkpoints', `${pipeline.database}.json`));
   await pipeline.redis?.client('cli', ['FLUSHALL']);
-  await pipeline.configure({ ...pipeline.options, sourceConfig: { topic: `${pipeline.database}-2` } });
+  const sourceConfig = { ...pipeline.options.sourceConfig, topic: `${pipeline.database}-2` };
+  await pipeline.configure({ ...pipeline.options, sourceConfig });
   const mysync = pipeline.start('run');
   await pipeline.equal(['t']);
   await pipeline.sql.query("UPDATE t SET v = 'again'");
@@ -36,9 +43,10 @@ async function startedAgain(pipeline: Pipeline): Promise<void> {
   await pipeline.stopped(mysync);
 }
 
-for (const { name, session, statement, code, remedy } of [
+for (const { name, sourceConfig, session, statement, code, remedy } of [
   {
-    name: 'a row image that is not whole',
+    name: 'a row image that is not whole, where it is to halt',
+    sourceConfig: { onPartialRow: 'halt' },
     session: "SET SESSION binlog_row_image = 'MINIMAL'",
     statement: 'UPDATE t SET n = n + 100',
     code: 'SOURCE_ROW_IMAGE_PARTIAL',
@@ -46,6 +54,7 @@ for (const { name, session, statement, code, remedy } of [
   },
   {
     name: 'DML logged as a statement',
+    sourceConfig: {},
     session: "SET SESSION binlog_format = 'STATEMENT'",
     statement: 'UPDATE t SET n = n + 100',
     code: 'SOURCE_STATEMENT_LOGGED',
@@ -53,7 +62,7 @@ for (const { name, session, statement, code, remedy } of [
   },
 ]) {
   test(`${name}: nothing of it reaches the sink, and no restart goes past it`, async () => {
-    await using pipeline = await streaming();
+    await using pipeline = await streaming(sourceConfig);
     const { sql, database } = pipeline;
     const [mysync] = pipeline.processes;
     await sql.query("UPDATE t SET v = 'good' WHERE id = 3");

@@ -27,6 +27,8 @@ function startProblem(start: string): string | null {
   }
 }
 
+const PARTIAL_ROW = ['reread', 'halt'] as const;
+
 export function sourceSection() {
   const host = formedText('An address.', 'HOST or HOST:PORT (port 3306 when left out)', (value) =>
     hostProblem(value, false),
@@ -55,6 +57,15 @@ export function sourceSection() {
       partitionBy: columnMap(
         texts('Columns.', 1),
         'Per table (`database.table`, no wildcards) the columns whose values choose the partition, in place of the key. A change of one of them becomes a delete and an insert.',
+        'TABLE',
+      ).default({}),
+      onPartialRow: choice(
+        PARTIAL_ROW,
+        'What to do with a row that the log does not hold whole (a session wrote with binlog_row_image other than FULL): read it again from the table, which costs a query for each event, or halt.',
+      ).default('reread'),
+      onPartialRowOf: columnMap(
+        choice(PARTIAL_ROW, 'For this table.'),
+        'The same per table (`database.table`, no wildcards), where it differs.',
         'TABLE',
       ).default({}),
       onCascade: choice(

@@ -41,7 +41,6 @@ export function checkSettings(facts: ServerFacts, settings: ReadonlyMap<string, 
   };
   want('log_bin', 'ON', 'SOURCE_BINLOG_OFF');
   want('binlog_format', 'ROW', 'SOURCE_FORMAT_NOT_ROW');
-  want('binlog_row_image', 'FULL', 'SOURCE_ROW_IMAGE_NOT_FULL');
   want('binlog_row_metadata', 'FULL', 'SOURCE_ROW_METADATA_NOT_FULL');
   if (settings.has('binlog_order_commits')) want('binlog_order_commits', 'ON', 'SOURCE_COMMIT_ORDER_OFF');
   if (facts.flavor === 'mysql') {

@@ -6,11 +6,12 @@ import { chooseKey, tableWithoutKey } from '../schema/key-choice.ts';
 import { readCascades, readTableFacts } from '../schema/table-facts.ts';
 import { quoteTable } from '../server/dialect.ts';
 import type { ServerSession } from '../server/session.ts';
+import { checkTableImage } from './row-image.ts';
 import { finding } from './settings.ts';
 
 export async function checkTables(
   session: ServerSession,
-  options: Pick<ResolvedOptions, 'captures' | 'tableRule' | 'onCascade'>,
+  options: Pick<ResolvedOptions, 'captures' | 'tableRule' | 'onCascade'> & { readonly image: string },
   tables: readonly TableRef[],
 ): Promise<Finding[]> {
   if (tables.length === 0) {
@@ -43,7 +44,7 @@ function logsCascades(session: ServerSession): boolean {
 
 async function checkTable(
   session: ServerSession,
-  options: Pick<ResolvedOptions, 'tableRule'>,
+  options: Pick<ResolvedOptions, 'tableRule'> & { readonly image: string },
   ref: TableRef,
 ): Promise<Finding[]> {
   const facts = await readTableFacts(session, ref);
@@ -56,14 +57,17 @@ async function checkTable(
     return [finding('error', 'SOURCE_TYPE_UNSUPPORTED', `column ${name}.${column} has the type ${type}`)];
   }
   const key = chooseKey(columns.shapes, facts.primaryKey, facts.uniqueKeys);
-  if (key.rule === 'primary') return [];
+  const rule = options.tableRule(ref);
+  const { partitionBy = [] } = rule;
+  const images = checkTableImage({ image: options.image, facts: session.facts, name, key, partitionBy });
+  if (key.rule === 'primary') return images;
   const code = 'SOURCE_TABLE_WITHOUT_KEY';
   const addKey = `ALTER TABLE ${quoteTable(ref)} ADD COLUMN id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY;`;
   if (key.rule === 'unique') {
     const message = `table ${name} has no primary key: rows are named by its unique key (${key.columns.join(', ')})`;
-    return [finding('warning', code, message, `Nothing, if the unique key stays; else ${addKey}`)];
+    return [...images, finding('warning', code, message, `Nothing, if the unique key stays; else ${addKey}`)];
   }
-  if (options.tableRule(ref).noKey === 'refuse') {
+  if (rule.noKey === 'refuse') {
     const { remedy } = tableWithoutKey(ref) as { remedy?: string };
     return [
       finding('error', code, `table ${name} has neither a primary key nor a unique key over NOT NULL columns`, remedy),
@@ -71,5 +75,8 @@ async function checkTable(
   }
   // docs/spec/keys.md, "Rows without a key"
   const message = `table ${name} has no key: rows are named by the hash of the whole row, so equal rows are one row in the sinks, and deleting one of them removes it there though the others stay in the table`;
-  return [finding('warning', code, message, `${addKey} or do not capture it; leave it where all rows differ.`)];
+  return [
+    ...images,
+    finding('warning', code, message, `${addKey} or do not capture it; leave it where all rows differ.`),
+  ];
 }

@@ -148,7 +148,7 @@ export class RowLookup {
   ): Promise<ReadonlyMap<string, RowValues> | undefined> {
     let answer: RawRows;
     try {
-      answer = await session.raw(`${selection(known)} WHERE ${condition(table, wanted)}${locking}`);
+      answer = await session.raw(`${selection(session, known)} WHERE ${condition(table, wanted)}${locking}`);
     } catch (error) {
       if (CHANGED.has(serverErrorNumber(error))) return undefined;
       throw error;
@@ -220,8 +220,6 @@ async function openExactSession(options: RowLookupOptions): Promise<ServerSessio
     );
     // a lock on a gap would hold up inserts of others
     await session.query('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED');
-    // an answer that the server has kept may be older than a commit
-    if (session.facts.flavor === 'mariadb') await session.query('SET SESSION query_cache_type = OFF');
     return session;
   } catch (error) {
     session.close();
@@ -239,8 +237,10 @@ async function readVirtualColumns(session: ServerSession, ref: TableRef): Promis
   return rows.map((row) => row['name'] ?? '');
 }
 
-function selection(reading: TableReading): string {
-  return `SELECT ${reading.shapes.map(selectExpression).join(', ')} FROM ${quoteTable(reading.table)}`;
+function selection(session: ServerSession, reading: TableReading): string {
+  // MariaDB may answer with what it has kept from before a commit
+  const select = session.facts.flavor === 'mariadb' ? 'SELECT SQL_NO_CACHE' : 'SELECT';
+  return `${select} ${reading.shapes.map(selectExpression).join(', ')} FROM ${quoteTable(reading.table)}`;
 }
 
 function condition(table: KnownTable, wanted: readonly WantedRow[]): string {
@@ -267,7 +267,7 @@ async function understand(
     if (reading === undefined) return undefined;
     await session.query('START TRANSACTION');
     try {
-      const { signature } = await session.raw(`${selection(reading)} LIMIT 0`);
+      const { signature } = await session.raw(`${selection(session, reading)} LIMIT 0`);
       const now = await describeTable(session, table.ref, source);
       if (now?.plan.schema.fingerprint !== reading.plan.schema.fingerprint) continue;
       requireSameKey(table, reading);
@@ -286,5 +286,6 @@ function requireSameKey(table: KnownTable, now: TableReading): void {
   throw sourceErrors.SOURCE_ROW_IMAGE_PARTIAL({
     message: `a row event of ${name} does not hold all columns, and the table has another key by now: its row cannot be looked up`,
     where: { table: name },
+    remedy: 'Start again with a snapshot: the rows logged before the key was changed cannot be completed.',
   });
 }
