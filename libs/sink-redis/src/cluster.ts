@@ -1,5 +1,6 @@
 import { type Finding, isMysyncError } from '@mysync/core';
 import type { ApplyOutcome, ClearChange, MarkerMove, Refusal, StreamRef } from '@mysync/sink';
+import { argumentLengths } from './argument-lengths.ts';
 import {
   type BackendOptions,
   type ClearBatch,
@@ -69,6 +70,7 @@ export class Cluster implements RedisBackend {
       const args: Chunk['args'] = [];
       try {
         const key = encoder.encode(change, args);
+        argumentLengths(args, 0, this.#router.maxArgumentBytes);
         const slot = keySlot(key);
         for (const index of encoder.indexKeys(change)) {
           if (keySlot(index) === slot) continue;

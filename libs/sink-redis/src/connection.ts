@@ -7,6 +7,8 @@ import type { RedisAddress, RedisSettings } from './options.ts';
 
 export type Argument = string | Buffer;
 
+const DEFAULT_MAX_ARGUMENT_BYTES = 512 * 2 ** 20;
+
 /**
  * One connection, from its opening to its end.
  *
@@ -19,6 +21,8 @@ export class RedisConnection {
   readonly name: string;
   readonly #redis: Redis;
   readonly settings: RedisSettings;
+  /** Longer arguments make the server end the connection (its proto-max-bulk-len). */
+  maxArgumentBytes = DEFAULT_MAX_ARGUMENT_BYTES;
   #failure: Error | null = null;
   #destroyed = false;
   readonly #closed: Promise<void>;
@@ -58,6 +62,7 @@ export class RedisConnection {
     const deadline = setTimeout(() => connection.destroy('no answer to the handshake'), connectTimeoutMs);
     try {
       await redis.connect();
+      await connection.#askLimits();
     } catch (error) {
       connection.destroy('not connected');
       throw connection.#failure ?? redisFailure(error, connection.name);
@@ -65,6 +70,13 @@ export class RedisConnection {
       clearTimeout(deadline);
     }
     return connection;
+  }
+
+  async #askLimits(): Promise<void> {
+    const [reply] = await this.callAll([['CONFIG', 'GET', 'proto-max-bulk-len']]);
+    // Who may not ask has Redis's own default.
+    const bytes = Array.isArray(reply) ? Number(reply[1]) : 0;
+    if (bytes > 0) this.maxArgumentBytes = bytes;
   }
 
   get isOpen(): boolean {

@@ -126,6 +126,13 @@ export class ClusterRouter {
     return moving ? { at, address: null, asking: false } : null;
   }
 
+  /** What every master takes that we are connected to. */
+  get maxArgumentBytes(): number {
+    let least = Number.POSITIVE_INFINITY;
+    for (const { maxArgumentBytes } of this.#connections.values()) least = Math.min(least, maxArgumentBytes);
+    return least;
+  }
+
   async slotMap(): Promise<SlotMap> {
     if (this.#map !== null && !this.#stale) return this.#map;
     this.#reading ??= this.#read().finally(() => {

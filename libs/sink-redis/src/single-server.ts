@@ -1,5 +1,6 @@
 import { type Finding, isMysyncError } from '@mysync/core';
 import { type ApplyOutcome, type ClearChange, type Refusal, type StreamRef, sinkErrors } from '@mysync/sink';
+import { argumentLengths } from './argument-lengths.ts';
 import {
   type BackendOptions,
   type ClearBatch,
@@ -11,7 +12,7 @@ import {
 } from './backend.ts';
 import { checkServer, unreachable } from './check.ts';
 import { ChunkSender, newChunk, refusedRows } from './chunk-sender.ts';
-import { type Argument, RedisConnection } from './connection.ts';
+import { RedisConnection } from './connection.ts';
 import { redisErrors } from './errors.ts';
 import { noErrors, redisFailure, replyCode } from './failure.ts';
 import { takeBack } from './mapper.ts';
@@ -75,6 +76,7 @@ export class SingleServer implements RedisBackend {
       const start = chunk.args.length;
       try {
         const key = encoder.encode(change, chunk.args);
+        bytes += argumentLengths(chunk.args, start, connection.maxArgumentBytes);
         chunk.keys.push(key, this.#names.companion(key));
         chunk.places.push(place);
       } catch (error) {
@@ -82,7 +84,6 @@ export class SingleServer implements RedisBackend {
         takeBack(chunk.args, start);
         refusals.push({ index: place, error });
       }
-      for (let at = start; at < chunk.args.length; at++) bytes += (chunk.args[at] as Argument).length;
     }
     sender.send(applyScript, chunk, [], bytes, refusals.length === 0);
     await sender.settle();

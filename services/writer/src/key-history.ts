@@ -1,7 +1,7 @@
-import { isMysyncError } from '@mysync/core';
+import { isMysyncError, tableRefKey } from '@mysync/core';
 import type { DeleteChange, PutChange } from '@mysync/sink';
 import type { IncomingRecord, Transport } from '@mysync/transport';
-import { MessageDecoder, payloadOf } from '@mysync/wire';
+import { keyKind, MessageDecoder, payloadOf } from '@mysync/wire';
 import { CollapsingBatch } from './collapse.ts';
 import { copyRecord } from './dead-letters.ts';
 import { latin1, planOf, rowChange } from './row-change.ts';
@@ -24,28 +24,34 @@ export interface KeyState {
 
 /**
  * The newest state of each key as the log tells it: keys (latin1) with the offset from which on to look. Keys that it says nothing of
- * are not in the answer. Rows that came in part are merged.
+ * are not in the answer; `cleared`: the row went with its table (truncate, drop, sweep). Rows that came in part are merged.
  */
 export async function newestStates(
   wanted: ReadonlyMap<string, number>,
   { log, topic, partition, until, signal }: HistoryRange,
-): Promise<ReadonlyMap<string, KeyState>> {
-  const states = new Map<string, KeyState>();
+): Promise<ReadonlyMap<string, KeyState | 'cleared'>> {
+  const states = new Map<string, KeyState | 'cleared'>();
   const earliest = (await log.offsetRanges(topic))[partition]?.earliest ?? 0;
   const from = Math.max(earliest, Math.min(...wanted.values()));
   if (wanted.size === 0 || from >= until) return states;
   const decoder = new MessageDecoder();
+  const cleared = new Map<string, bigint>();
   try {
     for await (const { records } of log.read({ topic, partition, from, until, signal })) {
       for (const record of records) {
+        const kind = keyKind(record.key);
+        if (kind === 'truncate' || kind === 'sweep') clear(states, cleared, record, decoder);
+        if (kind !== 'row') continue;
         const key = latin1(record.key);
         const first = wanted.get(key);
         if (first === undefined || record.offset < first) continue;
         const change = changeOf(record, decoder);
+        if (change === null) continue;
         const before = states.get(key);
         // Sent again, or of a reader that was replaced: an older state.
-        if (change === null || (before !== undefined && change.version < before.change.version)) continue;
-        states.set(key, merged(before, change, first >= earliest));
+        const newest = before === 'cleared' ? cleared.get(tableRefKey(change.schema)) : before?.change.version;
+        if (newest !== undefined && change.version < newest) continue;
+        states.set(key, merged(before === 'cleared' ? undefined : before, change, first >= earliest));
       }
     }
   } catch (error) {
@@ -54,6 +60,25 @@ export async function newestStates(
   }
   signal.throwIfAborted();
   return states;
+}
+
+/** The rows of its table that are older than it are gone. */
+function clear(
+  states: Map<string, KeyState | 'cleared'>,
+  cleared: Map<string, bigint>,
+  record: IncomingRecord,
+  decoder: MessageDecoder,
+): void {
+  const payload = payloadOf(record);
+  const message = payload === null ? null : decoder.decode(payload);
+  if (message === null || !('table' in message)) return;
+  const { version } = message.delivery;
+  const table = tableRefKey(message.table);
+  cleared.set(table, version);
+  for (const [key, state] of states) {
+    if (state === 'cleared' || tableRefKey(state.change.schema) !== table) continue;
+    if (state.change.version < version) states.set(key, 'cleared');
+  }
 }
 
 /** The change in a record; null where there is none. */

@@ -129,13 +129,18 @@ export class PoisonDesk {
       wanted.set(key, Math.min(letter.from, wanted.get(key) ?? letter.from));
       until = Math.max(until, letter.offset + 1);
     }
-    const states = new Map(await this.#states(wanted, until));
+    const states = new Map<string, KeyState>();
     const gone = new Set<string>();
+    const found = await this.#states(wanted, until);
     for (const stored of letters) {
       const { key, letter } = stored;
-      const state = states.get(key);
-      if (state !== undefined && (!state.whole || state.change.version < BigInt(letter.version))) gone.add(key);
-      if (state !== undefined) continue;
+      const state = found.get(key);
+      if (state === 'cleared') continue;
+      if (state !== undefined) {
+        if (state.whole && state.change.version >= BigInt(letter.version)) states.set(key, state);
+        else gone.add(key);
+        continue;
+      }
       // A deletion that the log has forgotten still stands in its letter. A row that it has forgotten was deleted since.
       const record = letter.operation === 'delete' && letter.hasMessage ? await letterRecord(stored) : null;
       const own = record === null ? null : changeOf(record, new MessageDecoder());
@@ -186,16 +191,21 @@ export class PoisonDesk {
   async #newestOf(entry: ParkedKey, nextOffset: number): Promise<KeyState | 'superseded' | 'gone'> {
     const key = keyText(entry);
     const state = (await this.#states(new Map([[key, entry.from]]), entry.offset + 1)).get(key);
+    if (state === 'cleared') return 'superseded';
     if (state?.whole === true && state.change.version === BigInt(entry.version)) return state;
     // Compaction took it: then a newer change of the key lies further on.
     const range = (await this.#options.log.offsetRanges(this.#stream.topic))[this.#stream.partition];
     const later = (await this.#states(new Map([[key, entry.offset + 1]]), range?.end ?? nextOffset)).get(key);
+    if (later === 'cleared') return 'superseded';
     if (later === undefined || later.change.version <= BigInt(entry.version)) return 'gone';
     if (later.change.offset >= nextOffset) return 'superseded';
     return later.whole ? later : 'gone';
   }
 
-  async #states(wanted: ReadonlyMap<string, number>, until: number): Promise<ReadonlyMap<string, KeyState>> {
+  async #states(
+    wanted: ReadonlyMap<string, number>,
+    until: number,
+  ): Promise<ReadonlyMap<string, KeyState | 'cleared'>> {
     const { log, signal } = this.#options;
     return await newestStates(wanted, { log, ...this.#stream, until, signal });
   }

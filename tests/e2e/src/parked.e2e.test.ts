@@ -108,6 +108,33 @@ test('Redis: a list stands at a key; the row waits there, its partition goes on,
   assertClean(mysync.stderr, []);
 });
 
+test('Redis: a value longer than the server takes waits; the rows behind it flow', async () => {
+  await using pipeline = await Pipeline.create({
+    transport: 'log',
+    sinks: ['redis'],
+    partitions: 1,
+    sinkConfig: { onPoison: 'park' },
+  });
+  const { sql, redis } = pipeline;
+  await sql.query('CREATE TABLE t (id INT PRIMARY KEY, v LONGTEXT)');
+  await redis?.client('cli', ['CONFIG', 'SET', 'proto-max-bulk-len', `${2 ** 20}`]);
+  const mysync = pipeline.start('run');
+  await mysync.logged(/"msg":"reader started"/);
+  await sql.query("INSERT INTO t VALUES (1, 'a'), (2, REPEAT('é', 600000)), (3, REPEAT('x', 1048576)), (4, 'b')");
+  const [item] = await listed(pipeline, ['2']);
+  assert.match(item?.reason ?? '', /1200000 bytes is longer than Redis takes \(1048576\)/);
+  await sql.query("INSERT INTO t VALUES (5, 'behind it')");
+  await until('the row behind it', async () => {
+    const found = await pipeline.differences('redis', ['t']);
+    return found.every(({ key }) => key === '2');
+  });
+  await redis?.client('cli', ['CONFIG', 'SET', 'proto-max-bulk-len', `${2 ** 29}`]);
+  await dlq(pipeline, ['retry', '--all']);
+  await pipeline.equal(['t']);
+  await pipeline.stopped(mysync);
+  assertClean(mysync.stderr, []);
+});
+
 test('Redis: a truncate over keys that are set aside leaves nothing to release', async () => {
   await using pipeline = await Pipeline.create({
     transport: 'log',
@@ -176,6 +203,39 @@ test('Elasticsearch: values that do not fit the mapping wait; once it is mended,
   await pipeline.equal(['t']);
   await pipeline.stopped(mysync);
   assertClean(mysync.stderr, []);
+});
+
+test('Elasticsearch: dates that a rule refuses wait; a rule for one table does not change the others', async () => {
+  await using pipeline = await Pipeline.create({ transport: 'log', sinks: ['elasticsearch'], partitions: 1 });
+  const { sql, database } = pipeline;
+  const index = '{database}-{table}';
+  const tables = [
+    { match: [`${database}.d`], index, zeroDates: 'refuse', onPoison: 'park' },
+    { match: [`${database}.*`], index },
+  ];
+  await pipeline.configure({ ...pipeline.options, sinkConfig: { tables } });
+  await sql.query("SET SESSION sql_mode = ''");
+  await sql.query('CREATE TABLE d (id INT PRIMARY KEY, v DATE); CREATE TABLE t (id INT PRIMARY KEY, v INT)');
+  const mysync = pipeline.start('run');
+  await mysync.logged(/"msg":"reader started"/);
+  await sql.query("INSERT INTO d VALUES (1, '0000-00-00'), (2, '2024-02-00'), (3, '2024-02-29')");
+  await sql.query('INSERT INTO t VALUES (1, 1)');
+  const items = await listed(pipeline, ['1', '2']);
+  assert.match(items[0]?.reason ?? '', /is no day of the calendar/);
+  await pipeline.equal(['t']);
+  await sql.query("UPDATE d SET v = '2024-03-01' WHERE id = 1; DELETE FROM d WHERE id = 2");
+  await until('the later changes wait', async () =>
+    (await dlq<Item[]>(pipeline, ['list'])).every(({ waiting }) => waiting === 1),
+  );
+  await dlq(pipeline, ['retry', '--all']);
+  const rows = await until('both', async () => {
+    const answer = await fetch(`${pipeline.elasticsearchUrl}/${database}-d/_search?sort=id`);
+    const body = (await answer.json()) as { hits: { hits: { _source: { id: number; v: string } }[] } };
+    const found = body.hits.hits.map(({ _source: { id, v } }) => `${id} ${v}`);
+    return found.length === 2 && found;
+  });
+  assert.deepEqual(rows, ['1 2024-03-01', '3 2024-02-29']);
+  await pipeline.stopped(mysync);
 });
 
 test('Elasticsearch: a table with too many fields waits row by row, others go on', async () => {
