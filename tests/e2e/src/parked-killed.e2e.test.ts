@@ -117,8 +117,11 @@ for (const sink of ['redis', 'elasticsearch'] as const satisfies readonly SinkNa
           case 2:
             writer?.signal('SIGSTOP');
             await change(pipeline, random, spoiler);
-            await dlq(pipeline, ['retry', '--all']);
-            writer?.signal('SIGCONT');
+            // One that was frozen in the middle of a commit to the embedded log keeps everybody else from it.
+            await Promise.all([
+              dlq(pipeline, ['retry', '--all']),
+              sql.query('SELECT SLEEP(3)').then(() => writer?.signal('SIGCONT')),
+            ]);
             break;
           case 3:
             // Longer than its lease: the other one takes its partitions over.
