@@ -5,21 +5,13 @@
  * (also inside a logged group). What cannot be decoded exactly ends the stream with an error that names the table and position; nothing is skipped.
  */
 import type { ChangeId, Finding, RowKey, SourcePosition, TableRef, TableSchema } from '@mysync/core';
+import type { EncodedRow } from '@mysync/wire';
 
-/** One record for one partition: a row's change, with its delivery numbers still zero. */
-export interface SourceRow {
-  readonly kind: 'row';
-  /** A tombstone in the log: the key's row is gone. */
-  readonly deletes: boolean;
-  /** The record's key, `wire`'s canonical form. */
-  readonly key: Uint8Array;
-  /** The partition is `partitionHash % partitions` (unsigned). */
-  readonly partitionHash: number;
-  /** The encoded base message; owned by the receiver, which stamps its delivery in place. */
-  readonly payload: Uint8Array;
-  /** From 1 within the transaction, over captured rows in log order; 0 for snapshot rows. */
-  readonly ordinal: number;
-}
+/**
+ * One record for one partition: a row's change, its delivery numbers still zero. Owned by the receiver, which stamps it in place. The
+ * partition is `partitionHash % partitions`; what deletes becomes a tombstone in the log.
+ */
+export type SourceRow = EncodedRow;
 
 export interface SourceTransaction {
   readonly kind: 'begin';

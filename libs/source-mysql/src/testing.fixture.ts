@@ -139,6 +139,17 @@ export async function readItems(
   return items;
 }
 
+/** What items say, in a form to be compared; keepalives come as they may, since others write on the same server. */
+export function saidBy(items: readonly SourceItem[]): unknown[] {
+  return items
+    .filter((item) => item.kind !== 'keepalive')
+    .map((item) => {
+      if (item.kind !== 'row') return item;
+      const { kind, deletes, ordinal, partitionHash, key, payload } = item;
+      return { kind, deletes, ordinal, partitionHash, key: Buffer.from(key), payload: Buffer.from(payload) };
+    });
+}
+
 export function rowsOf(items: readonly SourceItem[]): DecodedRow[] {
   return items.flatMap((item) => (item.kind === 'row' ? [decodeRow(item)] : []));
 }

@@ -5,6 +5,7 @@ import type { ColumnValue } from '@mysync/core';
 import fc from 'fast-check';
 import protobuf from 'protobufjs';
 import { plain, rowOf, type Table, table, transaction } from './arbitraries.fixture.ts';
+import { setLastInTransaction } from './delivery.ts';
 import {
   compileTable,
   type EncodedRow,
@@ -14,7 +15,6 @@ import {
   MessageDecoder,
   RowEncoder,
   type RowOperation,
-  setLastInTransaction,
   stampDelivery,
   type TransactionOptions,
 } from './index.ts';

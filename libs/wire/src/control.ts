@@ -1,15 +1,31 @@
 /** Messages that are not about one row, and their keys: truncate, ddl, sweep; heartbeat and fence. */
 import { coreErrors, formatTableRef, type TableRef } from '@mysync/core';
 import { ByteWriter } from './byte-writer.ts';
+import { type DeliveryStamp, stampDelivery } from './delivery.ts';
 import { type ControlKind, KEY_KINDS, KEY_VERSION } from './key-format.ts';
 import { tableRefBlock } from './table-schema.ts';
 import { type TransactionBlock, writeSource } from './transaction-block.ts';
 import { EMPTY_DELIVERY, enumNumber, MESSAGE, OPERATIONS } from './wire-format.ts';
 
 /** A record that goes into a partition as it is, whatever its key hashes to. */
-export interface EncodedControl {
+export class EncodedControl {
   readonly key: Uint8Array;
   readonly payload: Uint8Array;
+  readonly deletes = false;
+
+  constructor(key: Uint8Array, payload: Uint8Array) {
+    this.key = key;
+    this.payload = payload;
+  }
+
+  /** Of message and key. */
+  get bytes(): number {
+    return this.payload.length + this.key.length;
+  }
+
+  stamp(stamp: DeliveryStamp): void {
+    stampDelivery(this.payload, stamp);
+  }
 }
 
 export interface TableMessageOptions {
@@ -47,13 +63,13 @@ export function encodeTableMessage(options: TableMessageOptions): EncodedControl
       });
     }
   });
-  return { key: controlKey(operation, table), payload };
+  return new EncodedControl(controlKey(operation, table), payload);
 }
 
 /** A heartbeat or a fence, for one partition. */
 export function encodeControl(options: ControlMessageOptions): EncodedControl {
   const payload = message(options.operation, options, '', 0, () => {});
-  return { key: controlKey(options.operation), payload };
+  return new EncodedControl(controlKey(options.operation), payload);
 }
 
 /** The key of all records of this kind (and table, for the kinds that have one). */

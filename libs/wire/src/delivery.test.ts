@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { changeVersion } from '@mysync/core';
 import fc from 'fast-check';
+import { setLastInTransaction } from './delivery.ts';
 import {
   type DeliveryStamp,
   encodeControl,
@@ -10,7 +11,6 @@ import {
   readDelivery,
   readNumbers,
   readOperation,
-  setLastInTransaction,
   stampDelivery,
 } from './index.ts';
 import { toPlain } from './protobufjs-codec.fixture.ts';

@@ -42,9 +42,9 @@ export interface DeliveryNumbers {
   sequence: number;
 }
 
-/** Writes the delivery numbers into an encoded message. `version` = transactionCounter × 2^20 + ordinal. */
-export function stampDelivery(payload: Uint8Array, stamp: DeliveryStamp): void {
-  checkLayout(payload);
+/** Writes the delivery numbers into the encoded message that begins at `at`. `version` = transactionCounter × 2^20 + ordinal. */
+export function stampDelivery(bytes: Uint8Array, stamp: DeliveryStamp, at = 0): void {
+  checkLayout(bytes, at);
   checkNumber('epoch', stamp.epoch, TWO_32 - 1);
   checkNumber('generation', stamp.generation, TWO_32 - 1);
   checkNumber('base', stamp.base, Number.MAX_SAFE_INTEGER);
@@ -54,12 +54,12 @@ export function stampDelivery(payload: Uint8Array, stamp: DeliveryStamp): void {
   const low = (stamp.transactionCounter % COUNTERS_PER_HIGH) * ORDINALS + stamp.ordinal;
   const high = Math.floor(stamp.transactionCounter / COUNTERS_PER_HIGH) + Math.floor(low / TWO_32);
   if (high > 0x7fffffff) checkNumber('version', Number.POSITIVE_INFINITY, 2 ** 63);
-  writeHalf(payload, EPOCH_AT, stamp.epoch);
-  writeHalf(payload, GENERATION_AT, stamp.generation);
-  writeWhole(payload, BASE_AT, stamp.base);
-  writeWhole(payload, SEQUENCE_AT, stamp.sequence);
-  writeHalf(payload, VERSION_AT, low);
-  writeHalf(payload, VERSION_AT + 4, high);
+  writeHalf(bytes, at + EPOCH_AT, stamp.epoch);
+  writeHalf(bytes, at + GENERATION_AT, stamp.generation);
+  writeWhole(bytes, at + BASE_AT, stamp.base);
+  writeWhole(bytes, at + SEQUENCE_AT, stamp.sequence);
+  writeHalf(bytes, at + VERSION_AT, low);
+  writeHalf(bytes, at + VERSION_AT + 4, high);
 }
 
 /** Reads all delivery numbers. Throws WIRE_MESSAGE_INVALID when the payload does not begin with them. */
@@ -83,44 +83,47 @@ export function readNumbers(payload: Uint8Array, out: DeliveryNumbers): void {
   out.sequence = readWhole(payload, SEQUENCE_AT);
 }
 
-/** The operation alone: a guard tells a fence from the rest without decoding. Throws WIRE_MESSAGE_INVALID. */
-export function readOperation(payload: Uint8Array): Operation {
-  checkLayout(payload);
-  const at = 2 + (payload[1] as number);
-  const operation = payload[at] === MESSAGE.operation ? OPERATIONS[payload[at + 1] ?? 0] : undefined;
+/**
+ * The operation alone of the message that begins at `at`: a guard tells a fence from the rest without decoding. Throws
+ * WIRE_MESSAGE_INVALID.
+ */
+export function readOperation(bytes: Uint8Array, at = 0): Operation {
+  checkLayout(bytes, at);
+  const tag = at + 2 + (bytes[at + 1] as number);
+  const operation = bytes[tag] === MESSAGE.operation ? OPERATIONS[bytes[tag + 1] ?? 0] : undefined;
   if (operation === undefined) {
     throw wireErrors.WIRE_MESSAGE_INVALID({
       message: 'no known operation stands behind the delivery numbers',
-      where: { byte: at },
+      where: { byte: tag - at },
     });
   }
   return operation;
 }
 
-/** Marks the message as the last (or not) of its transaction, in place. */
-export function setLastInTransaction(payload: Uint8Array, last: boolean): void {
-  const at = payload.length - 2;
-  if (at < DELIVERY_END || payload[at] !== MESSAGE.lastInTransaction) {
+/** Marks the message that ends at `end` as the last (or not) of its transaction, in place. */
+export function setLastInTransaction(bytes: Uint8Array, last: boolean, end = bytes.length): void {
+  const at = end - 2;
+  if (at < DELIVERY_END || bytes[at] !== MESSAGE.lastInTransaction) {
     throw wireErrors.WIRE_MESSAGE_INVALID({
       message: 'the message does not end with last_in_transaction',
       where: { byte: Math.max(at, 0) },
     });
   }
-  payload[at + 1] = last ? 1 : 0;
+  bytes[at + 1] = last ? 1 : 0;
 }
 
-/** Throws unless the payload begins with a delivery whose numbers stand in their fixed places. */
-function checkLayout(payload: Uint8Array): void {
+/** Throws unless a delivery whose numbers stand in their fixed places begins at `at`. */
+function checkLayout(bytes: Uint8Array, at = 0): void {
   if (
-    payload.length < DELIVERY_END ||
-    payload[0] !== MESSAGE.delivery ||
-    (payload[1] ?? 0) < DELIVERY_LENGTH ||
-    (payload[1] ?? 0) > 0x7f ||
-    payload[EPOCH_AT - 1] !== 0x0d ||
-    payload[GENERATION_AT - 1] !== 0x15 ||
-    payload[BASE_AT - 1] !== 0x19 ||
-    payload[SEQUENCE_AT - 1] !== 0x21 ||
-    payload[VERSION_AT - 1] !== 0x29
+    bytes.length < at + DELIVERY_END ||
+    bytes[at] !== MESSAGE.delivery ||
+    (bytes[at + 1] as number) < DELIVERY_LENGTH ||
+    (bytes[at + 1] as number) > 0x7f ||
+    bytes[at + EPOCH_AT - 1] !== 0x0d ||
+    bytes[at + GENERATION_AT - 1] !== 0x15 ||
+    bytes[at + BASE_AT - 1] !== 0x19 ||
+    bytes[at + SEQUENCE_AT - 1] !== 0x21 ||
+    bytes[at + VERSION_AT - 1] !== 0x29
   ) {
     throw wireErrors.WIRE_MESSAGE_INVALID({
       message: 'the message does not begin with its delivery numbers',

@@ -13,10 +13,10 @@ export {
   readDelivery,
   readNumbers,
   readOperation,
-  setLastInTransaction,
   stampDelivery,
 } from './delivery.ts';
 export { digitCount, putDigits, writeUnsigned } from './digits.ts';
+export { EncodedRow } from './encoded-row.ts';
 export { wireErrors } from './errors.ts';
 export { type DecodedKey, decodeKey } from './key-decoder.ts';
 export { type ControlKind, type KeyKind, ROW_HASH_COLUMN } from './key-format.ts';
@@ -27,7 +27,6 @@ export { type Json, messageToJson, rowToJson } from './message-json.ts';
 export { partitionOf } from './partition.ts';
 export { MESSAGE_HEADER, type MessageRecord, payloadOf, type RecordHeader, toRecord } from './record.ts';
 export {
-  type EncodedRow,
   type RowChange,
   RowEncoder,
   type RowName,

@@ -12,7 +12,9 @@ export const TableSchemaType = root.lookupType('mysync.v1.TableSchema');
 
 /** 64-bit numbers as decimal text, enums as names, nothing that was not sent. */
 export function toPlain(payload: Uint8Array): Record<string, unknown> {
-  return BaseMessageType.toObject(BaseMessageType.decode(payload), { longs: String, enums: String });
+  // protobufjs gives bytes as pieces of what it reads: as Buffers only from one
+  const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.length);
+  return BaseMessageType.toObject(BaseMessageType.decode(bytes), { longs: String, enums: String });
 }
 
 export function encodePlain(type: protobuf.Type, plain: Record<string, unknown>): Uint8Array {

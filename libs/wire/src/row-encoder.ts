@@ -3,12 +3,13 @@
  *
  * 1. Exact or not at all: a value of another JavaScript type than its column's kind, or out of its range, is an error
  *    that names the column; nothing is rounded, cut or written as 0.
- * 2. What `encode` returns belongs to the caller: nobody writes to those bytes again. Key and payload lie behind each other
- *    in a slab of 64 KiB that lives as long as any of its records.
+ * 2. What `encode` returns belongs to the caller: nobody writes to those bytes again. They lie in a slab of 64 KiB that lives as long
+ *    as any of its records.
  * 3. An error leaves no half-written record behind: the next call starts clean.
  */
 import { type ColumnValue, coreErrors, formatTableRef } from '@mysync/core';
 import { ByteWriter } from './byte-writer.ts';
+import { type EncodedRow, takeRow } from './encoded-row.ts';
 import { wireErrors } from './errors.ts';
 import { closeRow, openRow } from './row-frame.ts';
 import { sameKey, writeRowKey } from './row-key.ts';
@@ -32,18 +33,6 @@ export interface RowChange {
   readonly before: RowValues | null;
   /** Of inserts, updates and reads. */
   readonly after: RowValues | null;
-}
-
-/** One record, its delivery numbers zero and not marked as the last of its transaction. */
-export interface EncodedRow {
-  readonly kind: 'row';
-  /** The record's value is to be null, with the payload in a header. */
-  readonly deletes: boolean;
-  readonly key: Uint8Array;
-  /** Unsigned, 32 bits. */
-  readonly partitionHash: number;
-  readonly payload: Uint8Array;
-  readonly ordinal: number;
 }
 
 /** Where a row's records go, and under which name. */
@@ -90,9 +79,6 @@ export class RowEncoder {
     checkImages(plan, change);
     const writer = this.#writer;
     writer.begin();
-    const partitionHash =
-      after === null ? writeRowKey(writer, plan, before as RowValues, null) : writeRowKey(writer, plan, after, before);
-    const keyLength = writer.position - writer.start;
     writer.raw(EMPTY_DELIVERY);
     writer.byte(MESSAGE.operation);
     writer.byte(OPERATION_NUMBERS[operation]);
@@ -100,13 +86,12 @@ export class RowEncoder {
     writer.raw(plan.block);
     if (before !== null) writeRow(writer, plan, MESSAGE.before, before);
     if (after !== null) writeRow(writer, plan, MESSAGE.after, after);
-    writer.ensure(2);
     writer.byte(MESSAGE.lastInTransaction);
     writer.byte(0);
-    const start = writer.start;
-    const payload = writer.take(keyLength);
-    const key = writer.buffer.subarray(start, start + keyLength);
-    return { kind: 'row', deletes: operation === 'delete', key, partitionHash, payload, ordinal: change.ordinal };
+    const length = writer.position - writer.start;
+    const partitionHash =
+      after === null ? writeRowKey(writer, plan, before as RowValues, null) : writeRowKey(writer, plan, after, before);
+    return takeRow(writer, length, operation === 'delete', partitionHash, change.ordinal);
   }
 
   /**

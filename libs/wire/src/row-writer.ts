@@ -4,14 +4,16 @@
  *     open(…) per event ──► begin(operation, ordinal) ──► openImage ─ at(column), value … ─ closeImage ──► finish
  *
  * 1. The bytes are those of `RowEncoder` for the same values (held together by tests of the source).
- * 2. What `finish` returns belongs to its receiver; nobody writes to those bytes again. The key lies behind the payload, in the same slab.
+ * 2. What `finish` returns belongs to its receiver; nobody writes to those bytes again.
  * 3. `begin` drops what was begun and not finished: an error leaves nothing behind.
  *
- * All that is equal for the rows of an event stands ready in `#head` and in the plan: a row costs two copies and its values.
+ * All that is equal for the rows of an event stands ready in `#head`, but for the operation and the ordinal, which are written over: a row
+ * costs one copy and its values.
  */
 import { ByteWriter, varintSize } from './byte-writer.ts';
+import { type EncodedRow, takeRow } from './encoded-row.ts';
 import { type EncodedImage, sameKeyOfImages, writeKeyOfImage } from './key-of-image.ts';
-import { type EncodedRow, OPERATION_NUMBERS, type RowOperation } from './row-encoder.ts';
+import { OPERATION_NUMBERS, type RowOperation } from './row-encoder.ts';
 import { closeRow, openRow } from './row-frame.ts';
 import type { TablePlan } from './table-plan.ts';
 import { type TransactionBlock, writeSource } from './transaction-block.ts';
@@ -30,8 +32,9 @@ export class RowWriter {
   #transaction: TransactionBlock | undefined;
   #eventFile = '';
   #eventOffset = 0;
-  /** Delivery, operation and source up to the ordinal, for ordinals of `#ordinalSize` bytes. */
+  /** Delivery, operation, source and schema, for ordinals of `#ordinalSize` bytes, which begin at `#ordinalAt`. */
   #head: Uint8Array = NO_BYTES;
+  #ordinalAt = 0;
   #ordinalSize = 0;
   #operation: RowOperation = 'insert';
   #ordinal = 0;
@@ -55,21 +58,19 @@ export class RowWriter {
   /** `ordinal` is at least 1. */
   begin(operation: RowOperation, ordinal: number): void {
     const { bytes } = this;
-    const plan = this.#plan as TablePlan;
     const size = varintSize(ordinal);
     if (size !== this.#ordinalSize) this.#makeHead(ordinal, size);
     const head = this.#head;
     this.#operation = operation;
     this.#ordinal = ordinal;
     bytes.begin();
-    bytes.ensure(head.length + plan.block.length + 16);
+    bytes.ensure(head.length + 16);
     const { buffer, position } = bytes;
     buffer.set(head, position);
     buffer[position + DELIVERY_END + 1] = OPERATION_NUMBERS[operation];
-    bytes.position = position + head.length;
+    bytes.position = position + this.#ordinalAt;
     bytes.varint(ordinal);
-    buffer.set(plan.block, bytes.position);
-    bytes.position += plan.block.length;
+    bytes.position = position + head.length;
   }
 
   openImage(name: ImageName): void {
@@ -100,16 +101,7 @@ export class RowWriter {
     bytes.position += 2;
     const length = bytes.position - bytes.start;
     const partitionHash = writeKeyOfImage(bytes, this.#plan as TablePlan, deletes ? this.#before : this.#after);
-    const { buffer, start, position } = bytes;
-    bytes.start = position;
-    return {
-      kind: 'row',
-      deletes,
-      key: buffer.subarray(start + length, position),
-      partitionHash,
-      payload: buffer.subarray(start, start + length),
-      ordinal: this.#ordinal,
-    };
+    return takeRow(bytes, length, deletes, partitionHash, this.#ordinal);
   }
 
   #makeHead(ordinal: number, size: number): void {
@@ -119,8 +111,10 @@ export class RowWriter {
     scratch.byte(MESSAGE.operation);
     scratch.byte(0);
     writeSource(scratch, this.#transaction as TransactionBlock, this.#eventFile, this.#eventOffset, ordinal);
-    // a view: it is copied out before the next head is made
-    this.#head = scratch.buffer.subarray(scratch.start, scratch.position - size);
+    this.#ordinalAt = scratch.position - scratch.start - size;
     this.#ordinalSize = size;
+    scratch.raw((this.#plan as TablePlan).block);
+    // a view: it is copied out before the next head is made
+    this.#head = scratch.buffer.subarray(scratch.start, scratch.position);
   }
 }

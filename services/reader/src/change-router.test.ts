@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ChangeId } from '@mysync/core';
 import type { SourceRow } from '@mysync/source-mysql';
+import { EncodedRow } from '@mysync/wire';
 import { ChangeRouter, type Frontier } from './change-router.ts';
 
 const at = (offset: number, ordinal = 0, file = 'bin.000009'): ChangeId => ({ file, offset, gtid: '', ordinal });
@@ -16,14 +17,8 @@ function router(frontiers: readonly (Frontier | null)[], transactionCounter = 10
   });
 }
 
-const row = (partitionHash: number, ordinal: number): SourceRow => ({
-  kind: 'row',
-  deletes: false,
-  key: Buffer.from('k'),
-  partitionHash,
-  payload: Buffer.alloc(64),
-  ordinal,
-});
+const row = (partitionHash: number, ordinal: number): SourceRow =>
+  new EncodedRow(Buffer.alloc(65), 0, 64, 65, false, partitionHash, ordinal);
 
 /** The ordinals of a transaction with `count` rows that are published, all in partition 0. */
 function published(target: ChangeRouter, begin: ChangeId, count: number): number[] {
@@ -61,12 +56,12 @@ test('a frontier in an older file is passed by the first transaction of a newer 
 test('versions: one counter per transaction, more for one of over 2^20 rows, the same when read again', () => {
   const target = router([null]);
   target.begin({ kind: 'begin', id: at(1), commitTimeMicros: 1 });
-  assert.equal(target.rowEntry(row(0, 1)).transactionCounter, 101);
+  assert.equal(target.rowEntry(row(0, 1)).transaction.counter, 101);
   assert.equal(target.commit({ ordinals: 3 }), 101);
   target.begin({ kind: 'begin', id: at(2), commitTimeMicros: 1 });
   assert.equal(target.commit({ ordinals: 2 ** 21 }), 104);
   target.begin({ kind: 'begin', id: at(3), commitTimeMicros: 1 });
-  assert.equal(target.rowEntry(row(0, 1)).transactionCounter, 105);
+  assert.equal(target.rowEntry(row(0, 1)).transaction.counter, 105);
 });
 
 test('a truncate reaches every partition that has not got it', () => {

@@ -6,17 +6,30 @@ import {
   nextTransactionCounter,
 } from '@mysync/core';
 import type { SourceItem, SourceRow, SourceTableChange } from '@mysync/source-mysql';
-import { encodeTableMessage, encodeTransaction, type TransactionBlock } from '@mysync/wire';
+import {
+  type EncodedControl,
+  type EncodedRow,
+  encodeTableMessage,
+  encodeTransaction,
+  type TransactionBlock,
+} from '@mysync/wire';
+
+/** A transaction as its messages are published: one for all of them. */
+export interface RoutedTransaction {
+  readonly id: ChangeId;
+  readonly commitTimeMicros: number;
+  /** Its place among all transactions: the high part of its messages' versions. */
+  readonly counter: number;
+}
 
 /** What enters the ack window of a partition. */
 export interface WindowEntry {
-  readonly key: Uint8Array;
-  readonly payload: Uint8Array;
-  readonly deletes: boolean;
-  readonly transactionCounter: number;
+  readonly message: EncodedRow | EncodedControl;
+  readonly transaction: RoutedTransaction;
+  /** Of the change that the message names. */
   readonly ordinal: number;
-  readonly change: ChangeId;
-  readonly commitTimeMicros: number;
+  /** The low part of its version. */
+  readonly versionOrdinal: number;
 }
 
 /** How far a partition's log already holds what the source is about to be read again from. */
@@ -52,7 +65,9 @@ export class ChangeRouter {
   readonly #frontiers: (Frontier | null)[];
   #waiting: number;
   #counter: number;
-  #transaction: { id: ChangeId; commitTimeMicros: number; block: TransactionBlock } | null = null;
+  #transaction: RoutedTransaction | null = null;
+  /** Of a transaction that changed a table. */
+  #block: TransactionBlock | null = null;
 
   constructor(options: RouterOptions) {
     this.#options = options;
@@ -84,22 +99,17 @@ export class ChangeRouter {
   }
 
   rowEntry(row: SourceRow): WindowEntry {
-    return this.#entry(row.key, row.payload, row.deletes, row.ordinal);
+    return this.#entry(row, row.ordinal);
   }
 
   /** One entry per partition of a change of a whole table; null where it is already published. */
   tableEntries(item: SourceTableChange): (WindowEntry | null)[] {
-    const { block } = this.#open();
+    const transaction = this.#tableBlock();
     return this.#frontiers.map((_, partition) => {
       if (this.#waiting > 0 && this.#published(partition, item.ordinal)) return null;
-      const { key, payload } = encodeTableMessage({
-        operation: item.kind,
-        transaction: block,
-        table: item.table,
-        statement: item.statement,
-        ordinal: item.ordinal,
-      });
-      return this.#entry(key, payload, false, item.ordinal);
+      const { table, statement, ordinal } = item;
+      const message = encodeTableMessage({ operation: item.kind, transaction, table, statement, ordinal });
+      return this.#entry(message, ordinal);
     });
   }
 
@@ -111,27 +121,24 @@ export class ChangeRouter {
   }
 
   #beginAs(id: ChangeId, commitTimeMicros: number): void {
-    const { source, serverUuid } = this.#options;
-    const block = encodeTransaction({ source, serverUuid, id, commitTimeMicros });
-    this.#transaction = { id, commitTimeMicros, block };
+    this.#transaction = { id, commitTimeMicros, counter: this.#counter };
+    this.#block = null;
   }
 
-  #entry(key: Uint8Array, payload: Uint8Array, deletes: boolean, ordinal: number): WindowEntry {
-    const { id, commitTimeMicros } = this.#open();
-    return {
-      key,
-      payload,
-      deletes,
-      transactionCounter: this.#counter,
-      ordinal,
-      change: ordinal === 0 ? id : { file: id.file, offset: id.offset, gtid: id.gtid, ordinal },
-      commitTimeMicros,
-    };
+  #entry(message: EncodedRow | EncodedControl, ordinal: number): WindowEntry {
+    return { message, transaction: this.#open(), ordinal, versionOrdinal: ordinal };
   }
 
-  #open(): { id: ChangeId; commitTimeMicros: number; block: TransactionBlock } {
+  #open(): RoutedTransaction {
     if (this.#transaction === null) throw new Error('a change outside of a transaction');
     return this.#transaction;
+  }
+
+  #tableBlock(): TransactionBlock {
+    const { source, serverUuid } = this.#options;
+    const { id, commitTimeMicros } = this.#open();
+    this.#block ??= encodeTransaction({ source, serverUuid, id, commitTimeMicros });
+    return this.#block;
   }
 
   /** Forgets the frontiers that lie before the transaction that begins. */

@@ -53,9 +53,9 @@ const transaction = encodeTransaction({
 });
 
 function entry(): WindowEntry {
-  const { key, payload } = encodeControl({ operation: 'heartbeat', transaction, ordinal: 0 });
-  const change = { file: 'bin.1', offset: 4, gtid: '', ordinal: 0 };
-  return { key, payload, deletes: false, transactionCounter: 9, ordinal: 0, change, commitTimeMicros: 1 };
+  const message = encodeControl({ operation: 'heartbeat', transaction, ordinal: 0 });
+  const id = { file: 'bin.1', offset: 4, gtid: '', ordinal: 0 };
+  return { message, transaction: { id, commitTimeMicros: 1, counter: 9 }, ordinal: 0, versionOrdinal: 0 };
 }
 
 function setUp(partitions: number, windowMessages = 100) {

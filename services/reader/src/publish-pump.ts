@@ -2,7 +2,7 @@ import { type Clock, causeText, isMysyncError, type MysyncError } from '@mysync/
 import { AckWindow, type Batch, type PassedBatch } from '@mysync/flow';
 import type { Logger, Metrics } from '@mysync/telemetry';
 import type { OutgoingRecord, ProducerIdentity, Publisher } from '@mysync/transport';
-import { stampDelivery, toRecord } from '@mysync/wire';
+import { toRecord } from '@mysync/wire';
 import type { WindowEntry } from './change-router.ts';
 import { readerErrors } from './errors.ts';
 import { WakeUp } from './wake-up.ts';
@@ -94,7 +94,7 @@ export class PublishPump {
   tryPut(partition: number, entry: WindowEntry): number | false {
     const window = this.#window(partition);
     if (!window.canPut()) return false;
-    return window.put(entry, entry.payload.length + entry.key.length + RECORD_BYTES);
+    return window.put(entry, entry.message.bytes + RECORD_BYTES);
   }
 
   hasRoom(partition: number): boolean {
@@ -141,7 +141,8 @@ export class PublishPump {
     let oldest: number | null = null;
     for (const window of this.#windows) {
       const entry = window.oldest();
-      if (entry !== undefined && (oldest === null || entry.commitTimeMicros < oldest)) oldest = entry.commitTimeMicros;
+      const micros = entry?.transaction.commitTimeMicros;
+      if (micros !== undefined && (oldest === null || micros < oldest)) oldest = micros;
     }
     return oldest;
   }
@@ -195,12 +196,12 @@ export class PublishPump {
       transactionCounter: 0,
       ordinal: 0,
     };
-    return batch.items.map((entry) => {
-      numbers.transactionCounter = entry.transactionCounter;
-      numbers.ordinal = entry.ordinal;
-      stampDelivery(entry.payload, numbers);
+    return batch.items.map(({ message, transaction, versionOrdinal }) => {
+      numbers.transactionCounter = transaction.counter;
+      numbers.ordinal = versionOrdinal;
+      message.stamp(numbers);
       numbers.sequence += 1;
-      return toRecord(entry.key, entry.payload, entry.deletes);
+      return toRecord(message.key, message.payload, message.deletes);
     });
   }
 

@@ -1,18 +1,10 @@
 import type { SnapshotState } from '@mysync/checkpoint';
-import {
-  type ChangeId,
-  causeText,
-  errorForLog,
-  formatTableRef,
-  isMysyncError,
-  NO_POSITION,
-  type SourcePosition,
-} from '@mysync/core';
+import { causeText, errorForLog, formatTableRef, isMysyncError, NO_POSITION, type SourcePosition } from '@mysync/core';
 import { CheckpointTracker, isRetriableError, retryForever } from '@mysync/flow';
 import type { SourceItem, SourceTableChange } from '@mysync/source-mysql';
 import { type HealthReport, LagTracker, type Logger } from '@mysync/telemetry';
-import { encodeControl, encodeTransaction, readOperation } from '@mysync/wire';
-import { ChangeRouter, type Frontier, type WindowEntry } from './change-router.ts';
+import { encodeControl, encodeTransaction } from '@mysync/wire';
+import { ChangeRouter, type Frontier, type RoutedTransaction, type WindowEntry } from './change-router.ts';
 import { CompleteTables } from './complete-tables.ts';
 import type { ReaderOptions } from './options.ts';
 import { PublishPump } from './publish-pump.ts';
@@ -35,8 +27,8 @@ export interface ReaderStatus {
 }
 
 interface LastChange {
-  readonly change: ChangeId;
-  readonly transactionCounter: number;
+  readonly transaction: Pick<RoutedTransaction, 'id' | 'counter'>;
+  readonly ordinal: number;
 }
 
 const COUNTED = ['insert', 'update', 'delete', 'read', 'truncate', 'ddl', 'sweep'] as const;
@@ -208,10 +200,10 @@ export class Reader {
           : { change: tail.frontier.change, whole: tail.frontierCounter <= transactionCounter },
       ),
     });
-    const lastChanges = tails.map(({ frontier, frontierCounter }, partition) => ({
-      change: frontier.change,
-      transactionCounter: frontier.offset === covered[partition]?.offset ? transactionCounter : frontierCounter,
-    }));
+    const lastChanges = tails.map(({ frontier: { change, offset }, frontierCounter }, partition) => {
+      const counter = offset === covered[partition]?.offset ? transactionCounter : frontierCounter;
+      return { transaction: { id: { ...change, ordinal: 0 }, counter }, ordinal: change.ordinal };
+    });
     const anomalies = tails.filter((tail) => tail.anomaly).length;
     const snapshot = keeper.current?.snapshot ?? { state: 'running', completeTables: [] };
     this.#logger.info({ epoch, server: server.version, position, anomalies }, 'reader started');
@@ -296,7 +288,7 @@ export class Reader {
     const { router, tracker } = session;
     switch (item.kind) {
       case 'row': {
-        this.#count(readOperation(item.payload));
+        this.#count(item.operation);
         const partition = router.route(item);
         if (partition < 0) {
           metrics.reader.skipped.inc({ source });
@@ -362,7 +354,7 @@ export class Reader {
   #put(session: Session, partition: number, entry: WindowEntry): Promise<void> | null {
     const sequence = session.pump.tryPut(partition, entry);
     if (sequence === false) return this.#putWhenRoom(session, partition, entry);
-    session.tracker.put(partition, sequence, entry.change, entry.change.ordinal);
+    session.tracker.put(partition, sequence, entry.transaction.id, entry.ordinal);
     session.lastChanges[partition] = entry;
     return null;
   }
@@ -383,15 +375,15 @@ export class Reader {
     const { clock, heartbeatMs, sourceName: source } = this.#options;
     const { server } = session.started;
     while (await pause(clock.sleep(heartbeatMs, stop), stop)) {
-      for (const [partition, { change, transactionCounter }] of session.lastChanges.entries()) {
+      for (const [partition, { transaction: last, ordinal }] of session.lastChanges.entries()) {
         if (!session.pump.hasRoom(partition)) continue;
-        const id = { ...change, ordinal: 0 };
+        const { id, counter } = last;
         const commitTimeMicros = session.lastTimeMicros;
-        const transaction = encodeTransaction({ source, serverUuid: server.uuid, id, commitTimeMicros });
-        const { key, payload } = encodeControl({ operation: 'heartbeat', transaction, ordinal: change.ordinal });
+        const block = encodeTransaction({ source, serverUuid: server.uuid, id, commitTimeMicros });
+        const message = encodeControl({ operation: 'heartbeat', transaction: block, ordinal });
         // Its version and its change are those of one and the same message, or a successor would misjudge how far the log is.
-        const now = clock.now() * 1000;
-        const entry = { key, payload, deletes: false, transactionCounter, ordinal: 0, change, commitTimeMicros: now };
+        const transaction = { id, counter, commitTimeMicros: clock.now() * 1000 };
+        const entry = { message, transaction, ordinal, versionOrdinal: 0 };
         const waiting = this.#put(session, partition, entry);
         if (waiting !== null) await waiting;
       }

@@ -61,7 +61,7 @@ export async function* readTableRows(options: TableRowsOptions): AsyncGenerator<
       const change = { operation: 'read', eventFile: '', eventOffset: 0, ordinal: 0, before: null, after } as const;
       const encoded = encoder.encode(plan, transaction, change);
       batch.push(encoded);
-      bytes += encoded.payload.length + encoded.key.length;
+      bytes += encoded.bytes;
       if (batch.length < BATCH_ROWS && bytes < BATCH_BYTES) continue;
       yield batch;
       batch = [];

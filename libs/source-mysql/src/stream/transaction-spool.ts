@@ -7,16 +7,16 @@
  * 3. A savepoint marks a count of items; rolling back to it cuts memory and file there.
  *
  * File: for each item four 32-bit numbers (ordinal, partition hash, key length, payload length), with the highest bit of the key length for
- * deletes, then key and payload. Table changes are rare and stay in memory.
+ * deletes, then payload and key. Table changes are rare and stay in memory.
  */
 import { closeSync, ftruncateSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { setLastInTransaction } from '@mysync/wire';
+import { EncodedRow } from '@mysync/wire';
 import { sourceErrors } from '../errors.ts';
 import type { SourceItem, SourceRow, SourceTableChange } from '../port.ts';
 
-/** What an item costs beside its bytes: object, views and list entry. */
-const ITEM_BYTES = 300;
+/** What an item costs beside its bytes: object and list entry. */
+const ITEM_BYTES = 120;
 const HEAD_BYTES = 16;
 const DELETES = 0x8000_0000;
 const READ_BYTES = 1 << 20;
@@ -94,7 +94,7 @@ export class TransactionSpool {
   /** Marks the last row as the transaction's last. */
   seal(): void {
     const last = this.#items.at(-1);
-    if (last?.kind === 'row') setLastInTransaction(last.payload, true);
+    if (last?.kind === 'row') last.markLast();
     this.#lastIsInFile = last === undefined;
   }
 
@@ -144,11 +144,11 @@ export class TransactionSpool {
       const head = Buffer.allocUnsafe(HEAD_BYTES);
       head.writeUInt32LE(row.ordinal, 0);
       head.writeUInt32LE(row.partitionHash, 4);
-      head.writeUInt32LE((row.key.length | (row.deletes ? DELETES : 0)) >>> 0, 8);
-      head.writeUInt32LE(row.payload.length, 12);
-      parts.push(head, row.key, row.payload);
+      head.writeUInt32LE((row.end - row.keyStart + (row.deletes ? DELETES : 0)) >>> 0, 8);
+      head.writeUInt32LE(row.keyStart - row.start, 12);
+      parts.push(head, row.slab.subarray(row.start, row.end));
       this.#fileItems += 1;
-      this.#fileBytes += HEAD_BYTES + row.key.length + row.payload.length;
+      this.#fileBytes += HEAD_BYTES + row.bytes;
     }
     const data = Buffer.concat(parts);
     this.#write(data, this.#fileBytes - data.length);
@@ -189,7 +189,7 @@ export class TransactionSpool {
         at = pushRow(chunk, at, batch);
         left -= 1;
         const row = batch.at(-1);
-        if (left === 0 && this.#lastIsInFile && row?.kind === 'row') setLastInTransaction(row.payload, true);
+        if (left === 0 && this.#lastIsInFile && row?.kind === 'row') row.markLast();
         if (batch.length === BATCH_ITEMS) {
           yield batch;
           batch = [];
@@ -210,23 +210,18 @@ function neededBytes(piece: Buffer): number {
 }
 
 function pushRow(chunk: Buffer, at: number, batch: SourceItem[]): number {
+  const ordinal = chunk.readUInt32LE(at);
+  const partitionHash = chunk.readUInt32LE(at + 4);
   const keyField = chunk.readUInt32LE(at + 8);
-  const keyAt = at + HEAD_BYTES;
-  const payloadAt = keyAt + (keyField & ~DELETES);
-  const end = payloadAt + chunk.readUInt32LE(at + 12);
-  batch.push({
-    kind: 'row',
-    deletes: keyField >= DELETES,
-    ordinal: chunk.readUInt32LE(at),
-    partitionHash: chunk.readUInt32LE(at + 4),
-    key: chunk.subarray(keyAt, payloadAt),
-    payload: chunk.subarray(payloadAt, end),
-  });
+  const start = at + HEAD_BYTES;
+  const keyStart = start + chunk.readUInt32LE(at + 12);
+  const end = keyStart + (keyField & ~DELETES);
+  batch.push(new EncodedRow(chunk, start, keyStart, end, keyField >= DELETES, partitionHash, ordinal));
   return end;
 }
 
 function sizeOf(item: SourceRow | SourceTableChange): number {
-  return ITEM_BYTES + (item.kind === 'row' ? item.key.length + item.payload.length : item.statement.length * 2);
+  return ITEM_BYTES + (item.kind === 'row' ? item.bytes : item.statement.length * 2);
 }
 
 export function openUnlinked(folder: string): number {

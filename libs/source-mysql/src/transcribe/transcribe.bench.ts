@@ -157,7 +157,7 @@ async function stream(
     for (const item of items) {
       if (item.kind !== 'row') continue;
       rows += 1;
-      bytes += item.payload.length + item.key.length;
+      bytes += item.bytes;
     }
     if (isFirst && rows > 0) {
       isFirst = false;

@@ -14,6 +14,7 @@ import {
   readSnapshot,
   replay,
   rowsOf,
+  saidBy,
   TestDatabase,
 } from '../testing.fixture.ts';
 
@@ -71,7 +72,6 @@ for (const flavor of FLAVORS) {
       rowsOf(items).map((row) => `${row.operation}${row.ordinal} ${row.after?.['id'] ?? row.before?.['id']}`);
     const resumable = (items: readonly SourceItem[]): SourcePosition[] =>
       items.flatMap((item) => (item.kind === 'commit' || item.kind === 'keepalive' ? [item.position] : []));
-    const changes = (items: readonly SourceItem[]): SourceItem[] => items.filter((item) => item.kind !== 'keepalive');
 
     it('shows rows at XA COMMIT, in the order of commits, and never after XA ROLLBACK, wherever reading begins', async () => {
       await db.run('CREATE TABLE t (id INT PRIMARY KEY, v INT)');
@@ -104,10 +104,10 @@ for (const flavor of FLAVORS) {
       // from every place where reading may resume the rest is the same, as names, ordinals and bytes
       let begun = 0;
       for (const position of resumable(items)) {
-        const rest = changes(await readItems(source, position));
-        assert.deepEqual(rest, changes(items).slice(changes(items).length - rest.length), JSON.stringify(position));
+        const rest = saidBy(await readItems(source, position));
+        assert.deepEqual(rest, saidBy(items).slice(saidBy(items).length - rest.length), JSON.stringify(position));
         const behind = items.slice(items.findIndex((item) => 'position' in item && item.position === position) + 1);
-        assert.deepEqual(rest, changes(behind));
+        assert.deepEqual(rest, saidBy(behind));
         begun += 1;
       }
       assert.ok(begun >= 4);
@@ -149,8 +149,8 @@ for (const flavor of FLAVORS) {
       await prepare("'e1'", 'SELECT COUNT(*) FROM t');
       const between = await source.currentPosition();
       await finish('COMMIT', "'e1'");
-      assert.deepEqual(changes(await readItems(source, from)), []);
-      assert.deepEqual(changes(await readItems(source, between)), []);
+      assert.deepEqual(saidBy(await readItems(source, from)), []);
+      assert.deepEqual(saidBy(await readItems(source, between)), []);
     });
 
     it('stops where the prepared rows are gone from the log', async () => {

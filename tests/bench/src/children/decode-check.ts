@@ -40,7 +40,7 @@ for await (const items of source.stream({ from: { file, offset, gtidSet: '' }, s
     const message = decoder.decode(item.payload);
     if (message.operation !== 'insert') throw new Error(`a row is ${message.operation}`);
     seen.sum += Number(message.after?.[message.schema.columns.findIndex((column) => column.name === SUMMED)]);
-    seen.bytes += item.key.length + item.payload.length;
+    seen.bytes += item.bytes;
     if (seen.rows % SAMPLED === 0) {
       const key = decodeKey(item.key);
       if (key.kind !== 'row') throw new Error(`the key of a row is that of ${key.kind}`);

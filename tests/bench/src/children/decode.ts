@@ -20,7 +20,7 @@ for await (const items of source.stream({ from: { file, offset, gtidSet: '' }, s
   for (const item of items) {
     if (item.kind !== 'row') continue;
     count += 1;
-    bytes += item.key.length + item.payload.length;
+    bytes += item.bytes;
   }
   if (stages.reached(count, 0, bytes)) break;
 }
