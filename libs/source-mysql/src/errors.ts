@@ -44,7 +44,8 @@ export const sourceErrors = errorCatalogue({
     retriable: false,
   },
   SOURCE_ROW_METADATA_NOT_FULL: {
-    remedy: "SET GLOBAL binlog_row_metadata = 'FULL'; and set it in the server's configuration.",
+    remedy:
+      "SET GLOBAL binlog_row_metadata = 'FULL'; and set it in the server's configuration. Where that is not possible, set rowMetadata: history for the source: table definitions are then kept beside the checkpoint.",
     retriable: false,
   },
   SOURCE_COMMIT_ORDER_OFF: {
@@ -91,7 +92,27 @@ export const sourceErrors = errorCatalogue({
   },
   SOURCE_ROW_METADATA_MISSING: {
     remedy:
-      "SET GLOBAL binlog_row_metadata = 'FULL'; the rows logged before it cannot be read exactly: start again with a snapshot.",
+      "SET GLOBAL binlog_row_metadata = 'FULL'; the rows logged before it cannot be read exactly: start again with a snapshot. Or set rowMetadata: history for the source: table definitions are then kept beside the checkpoint.",
+    retriable: false,
+  },
+  SOURCE_SCHEMA_UNKNOWN: {
+    remedy:
+      'Say what the table was like there, with the command mysync ddl accept that the error names; or start again with a snapshot.',
+    retriable: false,
+  },
+  SOURCE_SCHEMA_MISFIT: {
+    remedy:
+      'Say what the table was like there, with the command mysync ddl accept that the error names; or start again with a snapshot.',
+    retriable: false,
+  },
+  SOURCE_DDL_UNDECIDED: {
+    remedy:
+      'Say what the statement made of the table, with one of the commands mysync ddl accept and mysync ddl skip that the error names.',
+    retriable: false,
+  },
+  SOURCE_TWO_PHASE_ALTER: {
+    remedy:
+      'SET GLOBAL binlog_alter_two_phase = OFF; and set it in the configuration of the server: the schema history does not know when such an ALTER takes effect.',
     retriable: false,
   },
   SOURCE_ROW_IMAGE_PARTIAL: {

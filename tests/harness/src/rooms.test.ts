@@ -13,7 +13,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'libs/telemetry': ['core', 'pino', 'prom-client'],
   'libs/wire': ['core'],
   'libs/mapping': ['core'],
-  'libs/source-mysql': ['core', 'flow', 'telemetry', 'wire', 'fzstd', 'mysql2'],
+  'libs/source-mysql': ['checkpoint', 'core', 'flow', 'telemetry', 'wire', 'fzstd', 'mysql2'],
   'libs/checkpoint': ['core'],
   'libs/transport': ['core'],
   'libs/transport-kafka': ['core', 'flow', 'transport', 'telemetry', 'kafkajs', '@node-rs/crc32'],

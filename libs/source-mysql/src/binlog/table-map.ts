@@ -25,6 +25,13 @@ export interface TableMapColumn {
   readonly dimensions: number;
 }
 
+/** What every table map says of a column; undefined where this one does not tell. */
+export interface BareColumn extends Pick<TableMapColumn, 'type' | 'size' | 'precision' | 'scale' | 'nullable'> {
+  readonly unsigned: boolean | undefined;
+  readonly collationId: number | undefined;
+  readonly geometryType: number | undefined;
+}
+
 export interface TableMap {
   readonly tableId: number;
   readonly database: string;
@@ -32,6 +39,8 @@ export interface TableMap {
   readonly columnCount: number;
   /** undefined unless the event carries full metadata (binlog_row_metadata=FULL). */
   readonly columns: readonly TableMapColumn[] | undefined;
+  /** The columns as far as any map tells; made only where `columns` is undefined. */
+  readonly bareColumns: readonly BareColumn[];
   /** Indexes of the primary key's columns, in its order. */
   readonly primaryKey: readonly number[];
   /** The event's bytes after the table id: equal for equal maps, so that a table is looked at once only. */
@@ -126,7 +135,19 @@ export function readTableMap(buffer: Buffer, start: number, end: number, flavor:
             dimensions: optional.dimensions.get(i) ?? 0,
           }),
         );
-  return { tableId, database, table, columnCount, columns, primaryKey: optional.primaryKey, identity };
+  const bareColumns =
+    columns !== undefined
+      ? []
+      : metadata.map(
+          (column, i): BareColumn => ({
+            ...column,
+            nullable: (((nullBits[i >> 3] ?? 0) >> (i & 7)) & 1) === 1,
+            unsigned: optional.signedness && NUMERIC.has(column.type) ? optional.unsigned.has(i) : undefined,
+            collationId: optional.collations.get(i),
+            geometryType: optional.geometryTypes.get(i),
+          }),
+        );
+  return { tableId, database, table, columnCount, columns, bareColumns, primaryKey: optional.primaryKey, identity };
 }
 
 /** A length and that many bytes: their borders, the reader moved behind them. */
@@ -181,6 +202,8 @@ function readColumnMetadata(codes: Buffer, reader: ByteReader): Metadata[] {
 
 interface Optional {
   names: string[] | undefined;
+  /** Whether there was a word on it. */
+  signedness: boolean;
   readonly unsigned: Set<number>;
   readonly collations: Map<number, number>;
   readonly members: Map<number, Buffer[]>;
@@ -192,6 +215,7 @@ interface Optional {
 function readOptional(reader: ByteReader, columns: readonly Metadata[], flavor: 'mysql' | 'mariadb'): Optional {
   const found: Optional = {
     names: undefined,
+    signedness: false,
     unsigned: new Set(),
     collations: new Map(),
     members: new Map(),
@@ -210,6 +234,7 @@ function readOptional(reader: ByteReader, columns: readonly Metadata[], flavor: 
     const field = new ByteReader(reader.buffer, start, end);
     switch (kind) {
       case FIELD.SIGNEDNESS: {
+        found.signedness = true;
         const bits = field.bytes(end - start);
         for (const [i, column] of of((type) => NUMERIC.has(type)).entries()) {
           if (((bits[i >> 3] ?? 0) & (0x80 >> (i & 7))) !== 0) found.unsigned.add(column);

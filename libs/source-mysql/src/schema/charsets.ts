@@ -6,6 +6,7 @@
  *    its byte sequences: so a value of the stream is the text that SELECT shows, also where tables of other
  *    libraries differ (latin1 is cp1252 with gaps filled; each CJK charset has several published mappings).
  */
+import type { CharsetNames } from '../history/ddl/charset-names.ts';
 import type { ServerSession, TextRow } from '../server/session.ts';
 
 /** Text of `buffer[start, end)`. */
@@ -44,13 +45,20 @@ function rest(bytes: number): string {
 /** Charsets with sequences of three bytes that begin with 0x8F. */
 const THREE_BYTES = new Set(['ujis', 'eucjpms']);
 
-export class Charsets {
+export class Charsets implements CharsetNames {
   readonly #charsetOf: ReadonlyMap<number, string>;
+  /** By the collation's name; null: it goes with every charset. */
+  readonly #charsetOfName: ReadonlyMap<string, string | null>;
   readonly #maxLength: ReadonlyMap<string, number>;
   readonly #decoders = new Map<string, TextDecode>(Object.entries(UNICODE));
 
-  private constructor(charsetOf: ReadonlyMap<number, string>, maxLength: ReadonlyMap<string, number>) {
+  private constructor(
+    charsetOf: ReadonlyMap<number, string>,
+    charsetOfName: ReadonlyMap<string, string | null>,
+    maxLength: ReadonlyMap<string, number>,
+  ) {
     this.#charsetOf = charsetOf;
+    this.#charsetOfName = charsetOfName;
     this.#maxLength = maxLength;
   }
 
@@ -60,21 +68,47 @@ export class Charsets {
     );
     // MariaDB's newer collations stand, with their ids, in the second table only
     const [own, more] = [
-      await session.query('SELECT ID AS id, CHARACTER_SET_NAME AS name FROM information_schema.COLLATIONS'),
+      await session.query(
+        'SELECT ID AS id, CHARACTER_SET_NAME AS name, COLLATION_NAME AS collation FROM information_schema.COLLATIONS',
+      ),
       session.facts.flavor === 'mariadb' && session.facts.versionNumber >= 101_000
         ? await session.query(
-            'SELECT ID AS id, CHARACTER_SET_NAME AS name FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY',
+            'SELECT ID AS id, CHARACTER_SET_NAME AS name, FULL_COLLATION_NAME AS collation FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY',
           )
         : [],
     ];
     const ids = new Map<number, string>();
     for (const row of [...own, ...more])
       if (row['id'] != null && row['name'] != null) ids.set(Number(row['id']), row['name']);
-    return new Charsets(ids, new Map(lengths.map((row) => [row['name'] ?? '', Number(row['length'])])));
+    const names = new Map([...own, ...more].map((row) => [row['collation'] ?? '', row['name'] ?? null]));
+    return new Charsets(ids, names, new Map(lengths.map((row) => [row['name'] ?? '', Number(row['length'])])));
   }
 
   charsetOf(collationId: number): string | undefined {
     return this.#charsetOf.get(collationId);
+  }
+
+  /** Any collation of a charset; 0 where there is none. */
+  collationOf(charset: string): number {
+    for (const [id, name] of this.#charsetOf) if (name === charset) return id;
+    return 0;
+  }
+
+  charset(name: string): string | undefined {
+    const wanted = name.toLowerCase();
+    if (this.#maxLength.has(wanted)) return wanted;
+    const other = wanted === 'utf8' ? 'utf8mb3' : wanted === 'utf8mb3' ? 'utf8' : '';
+    return this.#maxLength.has(other) ? other : undefined;
+  }
+
+  charsetOfCollation(name: string): string | null | undefined {
+    const wanted = name.toLowerCase();
+    const found = this.#charsetOfName.get(wanted);
+    if (found !== undefined) return found;
+    const other = wanted.startsWith('utf8_')
+      ? wanted.replace('utf8_', 'utf8mb3_')
+      : wanted.replace('utf8mb3_', 'utf8_');
+    return this.#charsetOfName.get(other);
   }
 
   /** Most bytes of one character. */

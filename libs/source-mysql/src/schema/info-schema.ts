@@ -104,7 +104,8 @@ function shapeOfRow(row: TextRow): ColumnShape | undefined {
       return { ...shape, charset: 'ascii' };
     case 'enum':
     case 'set':
-      return { ...shape, charset: row['charset'] ?? '', members: members(type) };
+      // the catalogue has no name for the charset of members that are bytes
+      return { ...shape, charset: row['charset'] ?? 'binary', members: members(type) };
     default:
       return { ...shape, charset: row['charset'] ?? '' };
   }

@@ -4,17 +4,21 @@
  * A table map is looked at once per version: equal bytes mean an equal table. What the map does not say (unique keys, MariaDB's
  * logical types, whether it is a sequence) is asked from the catalogue then.
  */
-import { formatTableRef, type TableRef } from '@mysync/core';
+import { type BinlogPosition, formatBinlogPosition, formatTableRef, type TableRef } from '@mysync/core';
 import { compileTable, type TablePlan } from '@mysync/wire';
 import { columnReader } from '../binlog/row-reader.ts';
-import { readTableMap, type TableMap } from '../binlog/table-map.ts';
+import { readTableMap, type TableMap, type TableMapColumn } from '../binlog/table-map.ts';
 import { sourceErrors } from '../errors.ts';
+import { primaryKeyOf, uniqueKeysOf } from '../history/definition.ts';
+import type { Definitions } from '../history/definitions.ts';
+import { fit, Misfit } from '../history/fit.ts';
 import type { ResolvedOptions } from '../options.ts';
 import type { LazySession } from '../server/lazy-session.ts';
 import type { ColumnWalk } from '../transcribe/column-walk.ts';
 import { compileColumns } from '../transcribe/compile-columns.ts';
 import type { Charsets } from './charsets.ts';
 import { shapeOf } from './from-table-map.ts';
+import type { ColumnShape } from './column-shape.ts';
 import { buildSchema, chooseKey } from './key-choice.ts';
 import { type CascadingKey, readCascades, readTableFacts, type TableFacts } from './table-facts.ts';
 
@@ -29,6 +33,8 @@ export interface TableBookOptions extends Pick<ResolvedOptions, 'captures' | 'ta
   readonly flavor: 'mysql' | 'mariadb';
   readonly session: LazySession;
   readonly charsets: Charsets;
+  /** For table maps without full metadata; undefined: those are an error. */
+  readonly definitions?: Definitions | undefined;
   /** Captured tables that are there at the start. */
   readonly listed: readonly TableRef[];
 }
@@ -36,6 +42,14 @@ export interface TableBookOptions extends Pick<ResolvedOptions, 'captures' | 'ta
 /** The columns of a MariaDB sequence, which is logged as if it were a table. */
 const SEQUENCE =
   'next_not_cached_value,minimum_value,maximum_value,start_value,increment,cache_size,cycle_option,cycle_count';
+
+/** A table as its rows have it. */
+interface TableMeaning {
+  readonly columns: readonly TableMapColumn[];
+  readonly shapes: readonly ColumnShape[];
+  readonly primaryKey: readonly string[];
+  readonly uniqueKeys: readonly (readonly string[])[];
+}
 
 interface Page {
   readonly identity: Buffer;
@@ -73,10 +87,16 @@ export class TableBook {
     return page.table;
   }
 
-  /** `where` is for the errors. */
-  async learn(buffer: Buffer, start: number, end: number, where: string): Promise<KnownTable | null> {
+  /** `at` is where the map stands, `boundary` the end of the transaction before. */
+  async learn(
+    buffer: Buffer,
+    start: number,
+    end: number,
+    at: BinlogPosition,
+    boundary: BinlogPosition,
+  ): Promise<KnownTable | null> {
     const map = readTableMap(buffer, start, end, this.#options.flavor);
-    const table = await this.#understand(map, where);
+    const table = await this.#understand(map, at, boundary);
     // a copy, so that the page does not keep the whole packet
     this.#pages.set(`${map.database}\0${map.table}`, { identity: Buffer.from(map.identity), table });
     return table;
@@ -113,31 +133,78 @@ export class TableBook {
     return keys;
   }
 
-  async #understand(map: TableMap, where: string): Promise<KnownTable | null> {
-    const { session, charsets, logger } = this.#options;
+  async #understand(map: TableMap, at: BinlogPosition, boundary: BinlogPosition): Promise<KnownTable | null> {
+    const { charsets } = this.#options;
     const ref = { database: map.database, table: map.table };
-    const { columns } = map;
-    if (columns === undefined) {
-      throw sourceErrors.SOURCE_ROW_METADATA_MISSING({
-        message: `the log does not name the columns of ${formatTableRef(ref)}`,
-        where: { table: formatTableRef(ref), position: where },
-      });
-    }
+    const meaning =
+      map.columns === undefined
+        ? await this.#fromHistory(map, ref, at, boundary)
+        : await this.#fromMap(map, map.columns, ref, at);
+    if (meaning === null) return null;
+    const { columns, shapes, primaryKey, uniqueKeys } = meaning;
+    const rule = this.#options.tableRule(ref);
+    const schema = buildSchema(ref, shapes, chooseKey(shapes, primaryKey, uniqueKeys), rule);
+    const plan = compileTable({ schema, ...(rule.partitionBy === undefined ? {} : { partitionBy: rule.partitionBy }) });
+    const readers = columns.map((column, i) => columnReader(column, shapes[i] as ColumnShape, charsets));
+    return { ref, columnCount: map.columnCount, plan, columns: compileColumns(plan, readers) };
+  }
+
+  async #fromMap(
+    map: TableMap,
+    columns: readonly TableMapColumn[],
+    ref: TableRef,
+    at: BinlogPosition,
+  ): Promise<TableMeaning | null> {
+    const { session, charsets, logger } = this.#options;
     if (columns.map((column) => column.name).join(',') === SEQUENCE) return null;
     const facts = await session.use((open) => readTableFacts(open, ref));
     if (facts?.versioned === true) throw tableVersioned(ref);
     if (facts === undefined) {
-      logger.debug({ table: formatTableRef(ref), position: where }, 'table is in the log but no longer on the server');
+      const where = { table: formatTableRef(ref), position: formatBinlogPosition(at) };
+      logger.debug(where, 'table is in the log but no longer on the server');
     }
-    const needed = columns.flatMap((column) => charsets.charsetOf(column.collationId) ?? []);
+    await this.#prepare(columns.map((column) => charsets.charsetOf(column.collationId)));
+    return {
+      columns,
+      shapes: columns.map((column) => shapeOf(column, ref, charsets, logicalTypes(facts))),
+      primaryKey: map.primaryKey.map((index) => columns[index]?.name ?? ''),
+      uniqueKeys: facts?.uniqueKeys ?? [],
+    };
+  }
+
+  async #fromHistory(
+    map: TableMap,
+    ref: TableRef,
+    at: BinlogPosition,
+    boundary: BinlogPosition,
+  ): Promise<TableMeaning | null> {
+    const { definitions, charsets } = this.#options;
+    if (definitions === undefined) {
+      throw sourceErrors.SOURCE_ROW_METADATA_MISSING({
+        message: `the log does not name the columns of ${formatTableRef(ref)}`,
+        where: { table: formatTableRef(ref), position: formatBinlogPosition(at) },
+      });
+    }
+    const definition = await definitions.at(ref, at, boundary);
+    if (definition.sequence) return null;
+    if (definition.versioned) throw tableVersioned(ref);
+    await this.#prepare([
+      ...definition.columns.map((column) => column.charset ?? undefined),
+      ...map.bareColumns.map((column) => charsets.charsetOf(column.collationId ?? 0)),
+    ]);
+    try {
+      const fitted = fit(definition, map.bareColumns, ref, charsets);
+      return { ...fitted, primaryKey: primaryKeyOf(definition), uniqueKeys: uniqueKeysOf(definition) };
+    } catch (error) {
+      if (!(error instanceof Misfit)) throw error;
+      throw await definitions.stop('SOURCE_SCHEMA_MISFIT', ref, at, '', error.message);
+    }
+  }
+
+  async #prepare(names: readonly (string | undefined)[]): Promise<void> {
+    const { session, charsets } = this.#options;
+    const needed = names.filter((name) => name !== undefined);
     await session.use((open) => charsets.prepare(needed, open));
-    const shapes = columns.map((column) => shapeOf(column, ref, charsets, logicalTypes(facts)));
-    const primaryKey = map.primaryKey.map((index) => columns[index]?.name ?? '');
-    const rule = this.#options.tableRule(ref);
-    const schema = buildSchema(ref, shapes, chooseKey(shapes, primaryKey, facts?.uniqueKeys ?? []), rule);
-    const plan = compileTable({ schema, ...(rule.partitionBy === undefined ? {} : { partitionBy: rule.partitionBy }) });
-    const readers = columns.map((column, i) => columnReader(column, shapes[i] as (typeof shapes)[number], charsets));
-    return { ref, columnCount: map.columnCount, plan, columns: compileColumns(plan, readers) };
   }
 }
 

@@ -66,13 +66,8 @@ interface Key {
 }
 
 async function showKeys(session: ServerSession, ref: TableRef): Promise<ReadonlyMap<string, Key> | undefined> {
-  let rows: readonly TextRow[];
-  try {
-    rows = await session.query(`SHOW KEYS FROM ${quoteTable(ref)} WHERE Non_unique = 0`);
-  } catch (error) {
-    if (serverErrorNumber(error) === SERVER_ERRORS.NO_SUCH_TABLE) return undefined;
-    throw error;
-  }
+  const rows = await keyRows(session, ref, true);
+  if (rows === undefined) return undefined;
   const keys = new Map<string, Key>();
   for (const row of rows) {
     const name = row['Key_name'] ?? '';
@@ -82,6 +77,20 @@ async function showKeys(session: ServerSession, ref: TableRef): Promise<Readonly
     if (row['Null'] === 'YES' || row['Sub_part'] != null || row['Column_name'] == null) key.namesRows = false;
   }
   return keys;
+}
+
+/** Rows of SHOW KEYS: a row for each part of each key, in the server's order; undefined when there is no such table. */
+export async function keyRows(
+  session: ServerSession,
+  ref: TableRef,
+  uniqueOnly: boolean,
+): Promise<readonly TextRow[] | undefined> {
+  try {
+    return await session.query(`SHOW KEYS FROM ${quoteTable(ref)}${uniqueOnly ? ' WHERE Non_unique = 0' : ''}`);
+  } catch (error) {
+    if (serverErrorNumber(error) === SERVER_ERRORS.NO_SUCH_TABLE) return undefined;
+    throw error;
+  }
 }
 
 /** A foreign key of `child` by which the server itself changes its rows. */

@@ -8,9 +8,22 @@ export interface SqlToken {
   readonly text: string;
 }
 
+/** How a session's sql_mode and the server's version have a text read. */
+export interface TokenRules {
+  /** `"` encloses a name (ANSI_QUOTES); else a string. */
+  readonly ansiQuotes: boolean;
+  /** `\\` escapes in strings (unless NO_BACKSLASH_ESCAPES). */
+  readonly backslashEscapes: boolean;
+  /** Whether the server runs the text of a version comment: `mariadb` for `/*M!`, version 0 without a number. */
+  runs(mariadb: boolean, version: number): boolean;
+}
+
+/** Where the session is not known: names are seen wherever they may stand. */
+const ANY_SESSION: TokenRules = { ansiQuotes: true, backslashEscapes: true, runs: () => true };
+
 const WORD = /[\p{L}\p{N}_$@]/u;
 
-export function tokenize(sql: string): SqlToken[] {
+export function tokenize(sql: string, rules: TokenRules = ANY_SESSION): SqlToken[] {
   const tokens: SqlToken[] = [];
   let at = 0;
   while (at < sql.length) {
@@ -19,12 +32,13 @@ export function tokenize(sql: string): SqlToken[] {
     if (/\s/.test(character)) at += 1;
     else if (character === '#' || (character === '-' && next === '-' && /^\s?$/.test(sql[at + 2] ?? '')))
       at = lineEnd(sql, at);
-    else if (character === '/' && next === '*') at = comment(sql, at);
+    else if (character === '/' && next === '*') at = comment(sql, at, rules);
     else if (character === '*' && next === '/')
       at += 2; // the end of a version comment
     else if (character === '`' || character === '"' || character === "'") {
-      const [text, end] = quoted(sql, at, character);
-      tokens.push({ kind: character === '`' ? 'name' : character === '"' ? 'name' : 'string', text });
+      const isName = character === '`' || (character === '"' && rules.ansiQuotes);
+      const [text, end] = quoted(sql, at, character, escapes(character, isName, rules));
+      tokens.push({ kind: isName ? 'name' : 'string', text });
       at = end;
     } else if (WORD.test(character) || character > '\u007f') {
       let end = at + 1;
@@ -39,21 +53,27 @@ export function tokenize(sql: string): SqlToken[] {
   return tokens;
 }
 
+/** In names nothing escapes; a double quote of a session that we do not know may enclose a string as well. */
+function escapes(quote: string, isName: boolean, rules: TokenRules): boolean {
+  if (quote === '`') return false;
+  return rules.backslashEscapes && (!isName || rules === ANY_SESSION);
+}
+
 function lineEnd(sql: string, at: number): number {
   const end = sql.indexOf('\n', at);
   return end < 0 ? sql.length : end + 1;
 }
 
 /** Where reading goes on: behind the comment, or inside a version comment. */
-function comment(sql: string, at: number): number {
-  const version = /^\/\*M?!\d*/.exec(sql.slice(at, at + 12));
-  if (version !== null) return at + version[0].length;
+function comment(sql: string, at: number, rules: TokenRules): number {
+  const version = /^\/\*(M?)!(\d{5,6})?/.exec(sql.slice(at, at + 12));
+  if (version !== null && rules.runs(version[1] === 'M', Number(version[2] ?? 0))) return at + version[0].length;
   const end = sql.indexOf('*/', at + 2);
   return end < 0 ? sql.length : end + 2;
 }
 
 /** A doubled quote stands for itself; a backslash escapes in strings, not in back-ticked names. */
-function quoted(sql: string, start: number, quote: string): [string, number] {
+function quoted(sql: string, start: number, quote: string, escapes: boolean): [string, number] {
   let text = '';
   let at = start + 1;
   while (at < sql.length) {
@@ -61,10 +81,9 @@ function quoted(sql: string, start: number, quote: string): [string, number] {
     if (character === quote) {
       if (sql[at + 1] !== quote) return [text, at + 1];
       at += 1;
-    } else if (character === '\\' && quote !== '`') {
-      at += 1;
-      text += sql[at] ?? '';
-      at += 1;
+    } else if (character === '\\' && escapes) {
+      text += escaped(sql[at + 1] ?? '');
+      at += 2;
       continue;
     }
     text += character;
@@ -72,3 +91,19 @@ function quoted(sql: string, start: number, quote: string): [string, number] {
   }
   return [text, at];
 }
+
+function escaped(character: string): string {
+  return ESCAPES[character] ?? character;
+}
+
+const ESCAPES: Readonly<Record<string, string>> = {
+  '0': '\0',
+  b: '\b',
+  n: '\n',
+  r: '\r',
+  t: '\t',
+  Z: '\u001a',
+  // kept with their backslash outside of patterns, too
+  '%': '\\%',
+  _: '\\_',
+};

@@ -3,7 +3,8 @@
  * Only what changes rows without row events, or ends a table, has to be seen.
  */
 import type { TableRef } from '@mysync/core';
-import { type SqlToken, tokenize } from './sql-tokens.ts';
+import { tokenize } from './sql-tokens.ts';
+import { SqlWords } from './sql-words.ts';
 
 export type StatementMeaning =
   | { readonly kind: 'begin' | 'commit' | 'rollback' | 'xa-start' | 'xa-end' | 'xa-outcome' | 'harmless' }
@@ -26,12 +27,6 @@ const HARMLESS_VERBS = new Set(
   ),
 );
 const DML_VERBS = new Set('INSERT REPLACE UPDATE DELETE LOAD WITH CALL SELECT DO VALUES TABLE'.split(' '));
-/** Reserved words of both flavours that a statement on rows is made of: no table has such a name without quotes. */
-const RESERVED = new Set(
-  'INSERT REPLACE UPDATE DELETE LOAD WITH CALL SELECT INTO FROM SET VALUES WHERE AND OR XOR NOT NULL IS IN LIKE BETWEEN EXISTS ON USING AS JOIN INNER LEFT RIGHT CROSS NATURAL STRAIGHT_JOIN ORDER GROUP BY HAVING LIMIT ASC DESC IGNORE LOW_PRIORITY HIGH_PRIORITY DELAYED DUPLICATE KEY UNION ALL DISTINCT CASE WHEN THEN ELSE INTERVAL DATA INFILE TRUE FALSE DEFAULT FOR TABLE RETURNING REGEXP RLIKE DIV MOD COLLATE BINARY CONVERT'.split(
-    ' ',
-  ),
-);
 /** Objects whose definition may hold any text but that hold no rows. */
 const ROWLESS_OBJECTS = new Set(
   'USER ROLE VIEW TRIGGER PROCEDURE FUNCTION EVENT SERVER PACKAGE SEQUENCE TABLESPACE LOGFILE UNDO RESOURCE SPATIAL INSTANCE LIBRARY'.split(
@@ -43,7 +38,7 @@ export function readStatement(sql: string, database: string): StatementMeaning {
   // the usual one first: nothing is cut up for it
   if (sql === 'BEGIN') return { kind: 'begin' };
   if (sql === 'COMMIT') return { kind: 'commit' };
-  const words = new Words(tokenize(sql), database);
+  const words = new SqlWords(tokenize(sql), database);
   if (words.take('BEGIN') || words.take('START', 'TRANSACTION')) return { kind: 'begin' };
   if (words.take('COMMIT')) return { kind: 'commit' };
   if (words.take('SAVEPOINT')) return { kind: 'savepoint', name: words.name().toLowerCase() };
@@ -72,7 +67,7 @@ export function readStatement(sql: string, database: string): StatementMeaning {
   return { kind: 'may-change-rows', tables: words.everyTable(), known: DML_VERBS.has(verb) };
 }
 
-function drop(words: Words): StatementMeaning {
+function drop(words: SqlWords): StatementMeaning {
   if (words.take('TEMPORARY')) return HARMLESS;
   if (words.take('DATABASE') || words.take('SCHEMA')) {
     words.take('IF', 'EXISTS');
@@ -86,12 +81,12 @@ function drop(words: Words): StatementMeaning {
 }
 
 /** `[ONLINE] [UNIQUE] … INDEX name … ON table`, which changes no row. */
-function index(words: Words): StatementMeaning | undefined {
+function index(words: SqlWords): StatementMeaning | undefined {
   if (!words.skipTo(8, 'INDEX')) return undefined;
   return words.skipTo(20, 'ON') ? { kind: 'ddl', tables: [words.table()] } : HARMLESS;
 }
 
-function rename(words: Words): StatementMeaning {
+function rename(words: SqlWords): StatementMeaning {
   if (!words.take('TABLE') && !words.take('TABLES')) return HARMLESS;
   words.take('IF', 'EXISTS');
   const pairs: { from: TableRef; to: TableRef }[] = [];
@@ -103,7 +98,7 @@ function rename(words: Words): StatementMeaning {
   return { kind: 'renames', pairs };
 }
 
-function alter(words: Words): StatementMeaning {
+function alter(words: SqlWords): StatementMeaning {
   words.take('ONLINE');
   words.take('IGNORE');
   if (!words.take('TABLE')) return HARMLESS;
@@ -142,7 +137,7 @@ function alter(words: Words): StatementMeaning {
   return { kind: 'ddl', tables: [table] };
 }
 
-function create(words: Words): StatementMeaning {
+function create(words: SqlWords): StatementMeaning {
   const replaces = words.take('OR', 'REPLACE');
   if (words.take('TEMPORARY')) return HARMLESS;
   if (words.take('TABLE')) {
@@ -153,99 +148,4 @@ function create(words: Words): StatementMeaning {
   if (ROWLESS_OBJECTS.has(words.peek()) || words.is('DEFINER') || words.is('ALGORITHM') || words.is('SQL'))
     return HARMLESS;
   return index(words) ?? HARMLESS;
-}
-
-/** A cursor over the tokens. */
-class Words {
-  readonly #tokens: readonly SqlToken[];
-  readonly #database: string;
-  #at = 0;
-
-  constructor(tokens: readonly SqlToken[], database: string) {
-    this.#tokens = tokens;
-    this.#database = database;
-  }
-
-  get done(): boolean {
-    return this.#at >= this.#tokens.length;
-  }
-
-  peek(): string {
-    return this.#tokens[this.#at]?.text.toUpperCase() ?? '';
-  }
-
-  is(...words: readonly string[]): boolean {
-    return words.every((word, i) => {
-      const token = this.#tokens[this.#at + i];
-      return token?.kind === 'word' && token.text.toUpperCase() === word;
-    });
-  }
-
-  take(...words: readonly string[]): boolean {
-    const found = this.is(...words);
-    if (found) this.#at += words.length;
-    return found;
-  }
-
-  symbol(text: string): boolean {
-    const token = this.#tokens[this.#at];
-    const found = token?.kind === 'symbol' && token.text === text;
-    if (found) this.#at += 1;
-    return found;
-  }
-
-  skip(): void {
-    this.#at += 1;
-  }
-
-  /** Behind the word, when it comes within so many tokens. */
-  skipTo(within: number, word: string): boolean {
-    for (let i = 0; i <= within && this.#at + i < this.#tokens.length; i += 1) {
-      const token = this.#tokens[this.#at + i];
-      if (token?.kind === 'word' && token.text.toUpperCase() === word) {
-        this.#at += i + 1;
-        return true;
-      }
-    }
-    return false;
-  }
-
-  name(): string {
-    const token = this.#tokens[this.#at];
-    this.#at += 1;
-    return token?.text ?? '';
-  }
-
-  table(): TableRef {
-    const first = this.name();
-    if (!this.symbol('.')) return { database: this.#database, table: first };
-    return { database: first, table: this.name() };
-  }
-
-  tableList(): TableRef[] {
-    const tables = [this.table()];
-    while (this.symbol(',')) tables.push(this.table());
-    return tables;
-  }
-
-  /** Everything that may be a table's name, with and without a database in front. */
-  everyTable(): TableRef[] {
-    const tables: TableRef[] = [];
-    for (const [i, token] of this.#tokens.entries()) {
-      if (token.kind !== 'word' && token.kind !== 'name') continue;
-      const dot = this.#tokens[i + 1];
-      const behind = this.#tokens[i + 2];
-      if (dot?.kind === 'symbol' && dot.text === '.' && behind !== undefined) {
-        tables.push({ database: token.text, table: behind.text });
-      }
-      const isReserved = token.kind === 'word' && (RESERVED.has(token.text.toUpperCase()) || /^[\d@]/.test(token.text));
-      const isFunction =
-        token.kind === 'word' &&
-        dot?.kind === 'symbol' &&
-        dot.text === '(' &&
-        this.#tokens[i - 1]?.text.toUpperCase() !== 'INTO';
-      if (!isReserved && !isFunction) tables.push({ database: this.#database, table: token.text });
-    }
-    return tables;
-  }
 }

@@ -4,8 +4,9 @@
  *
  * 1. A file is read at most once: all transactions that are still prepared at its end are kept (held in the shared memory, then in files).
  */
-import { type BinlogPosition, compareBinlogPositions, formatBinlogPosition, isMysyncError } from '@mysync/core';
+import { type BinlogPosition, compareBinlogPositions, formatBinlogPosition } from '@mysync/core';
 import type { BinlogConnection } from '../connection/binlog-connection.ts';
+import { atLogEnd } from '../connection/log-end.ts';
 import { sourceErrors } from '../errors.ts';
 import { EventUnfolder } from '../unfold/event-unfolder.ts';
 import type { EventStore, HeldMemory } from './event-store.ts';
@@ -83,7 +84,7 @@ export class PreparedSearch {
           if (unfolded !== undefined) for await (const _ of unfolded);
           if (reachedEnd()) return holder;
         }
-        if (await atEnd(connection, signal)) return holder;
+        if (await atLogEnd(connection, signal)) return holder;
       }
     } catch (error) {
       holder.close();
@@ -91,16 +92,5 @@ export class PreparedSearch {
     } finally {
       await connection.close();
     }
-  }
-}
-
-/** False when there is more to take. */
-async function atEnd(connection: BinlogConnection, signal: AbortSignal): Promise<boolean> {
-  try {
-    await connection.wait(signal);
-    return false;
-  } catch (error) {
-    if (connection.ended && isMysyncError(error, 'SOURCE_CONNECTION_LOST')) return true;
-    throw error;
   }
 }

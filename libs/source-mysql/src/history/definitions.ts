@@ -1,0 +1,261 @@
+/**
+ * Definitions of tables by position, for one connection's worth of the stream. Spec: docs/spec/schema-history.md.
+ *
+ * 1. A statement is noted, durably, before what follows it in the log is read; a definition before its rows are handed over.
+ * 2. What holds at a place: the newest definition at or before it, changed by the statements between. What an operator said comes first.
+ * 3. The catalogue is believed for a place only when no statement between there and now changed the table.
+ * 4. What cannot be decided is an error that names the command that decides it; it is never guessed.
+ */
+import { type BinlogPosition, compareBinlogPositions, type TableRef, tableRefKey } from '@mysync/core';
+import type { Logger } from '@mysync/telemetry';
+import type { QueryContext } from '../binlog/query-context.ts';
+import type { Charsets } from '../schema/charsets.ts';
+import type { LazySession } from '../server/lazy-session.ts';
+import { readDatabaseCharset, readDefinition } from './catalogue.ts';
+import { Undecided } from './ddl/ddl-words.ts';
+import { type DdlSetting, interpret, type TableState } from './ddl/interpret.ts';
+import { type DdlTargets, ddlTargets } from './ddl/targets.ts';
+import { type DdlHorizon, foldRef } from './ddl-horizon.ts';
+import type { DefinitionOrigin, HistoryEntry, HistoryFact, HistoryIndex } from './history-index.ts';
+import type { TableDefinition } from './definition.ts';
+import { questionError } from './questions.ts';
+
+export interface DefinitionsOptions {
+  /** Of the source, for the commands that errors name. */
+  readonly name: string;
+  readonly index: HistoryIndex;
+  readonly horizon: DdlHorizon;
+  readonly session: LazySession;
+  readonly charsets: Charsets;
+  readonly flavor: 'mysql' | 'mariadb';
+  readonly versionNumber: number;
+  readonly foldsNames: boolean;
+  readonly logger: Logger;
+  captures(ref: TableRef): boolean;
+}
+
+type StatementEntry = HistoryEntry & { readonly fact: Extract<HistoryFact, { kind: 'statement' }> };
+
+/** What holds at a place, and which statement it is that could not be followed. */
+interface Holding {
+  readonly state: TableState;
+  /** It is a definition as it was noted: no statement came after it. */
+  readonly settled: boolean;
+  readonly stuckAt: StatementEntry | undefined;
+}
+
+/** Definitions that are added at once. */
+const ADDED_AT_ONCE = 200;
+
+export class Definitions {
+  readonly #options: DefinitionsOptions;
+
+  constructor(options: DefinitionsOptions) {
+    this.#options = options;
+  }
+
+  /** Asks the catalogue for every table of which nothing is known yet, while no statement forbids it. `from` is where reading begins. */
+  async learnFirst(from: BinlogPosition, tables: readonly TableRef[]): Promise<void> {
+    const { index, horizon, session } = this.#options;
+    const unknown = tables.filter((ref) => !index.of(ref).some((entry) => entry.fact.kind === 'definition'));
+    for (let i = 0; i < unknown.length; i += ADDED_AT_ONCE) {
+      const found: { ref: TableRef; definition: TableDefinition }[] = [];
+      for (const ref of unknown.slice(i, i + ADDED_AT_ONCE)) {
+        const definition = await session.use((open) => readDefinition(open, ref));
+        if (definition !== undefined) found.push({ ref, definition });
+      }
+      await horizon.extend(from);
+      await index.add(
+        found
+          .filter(({ ref }) => !horizon.touches(ref, from))
+          .map(({ ref, definition }) => fact(ref, from, definition, 'catalogue')),
+      );
+    }
+  }
+
+  /** Takes a statement of the log down; a promise where it changes definitions. `boundary` is that of the transactions before it. */
+  note(
+    statement: string,
+    database: string,
+    context: () => QueryContext,
+    at: BinlogPosition,
+    boundary: BinlogPosition,
+  ): Promise<void> | undefined {
+    const targets = ddlTargets(statement, database);
+    if (targets.tables.length === 0 && targets.database === '') return undefined;
+    return this.#note(statement, database, context(), targets, at, boundary);
+  }
+
+  /** What holds for rows at `at`; throws what stops the stream. */
+  async at(ref: TableRef, at: BinlogPosition, boundary: BinlogPosition): Promise<TableDefinition> {
+    const holding = await this.#settle(ref, at, boundary);
+    if (holding.state.kind === 'known') return holding.state.definition;
+    const { stuckAt } = holding;
+    const reason =
+      holding.state.kind === 'gone' ? 'by the statements of the log there is no such table' : holding.state.why;
+    if (stuckAt === undefined) throw await this.stop('SOURCE_SCHEMA_UNKNOWN', ref, at, '', reason);
+    throw await this.stop('SOURCE_DDL_UNDECIDED', ref, stuckAt.position, stuckAt.fact.statement, reason);
+  }
+
+  /** Takes down that reading stopped, and gives the error that says what to do. */
+  async stop(
+    code: 'SOURCE_SCHEMA_UNKNOWN' | 'SOURCE_DDL_UNDECIDED' | 'SOURCE_SCHEMA_MISFIT',
+    ref: TableRef,
+    at: BinlogPosition,
+    statement: string,
+    reason: string,
+  ): Promise<Error> {
+    const { index, name } = this.#options;
+    const question = { kind: 'question', code, statement, reason } as const;
+    const asked = index.at(ref, at, 'question')?.fact;
+    if (asked?.kind !== 'question' || asked.code !== code || asked.reason !== reason) {
+      await index.add([{ position: at, table: ref, fact: question }]);
+    }
+    return questionError(name, ref, at, question);
+  }
+
+  async #note(
+    statement: string,
+    database: string,
+    { sqlMode, clientCollation }: QueryContext,
+    targets: DdlTargets,
+    at: BinlogPosition,
+    boundary: BinlogPosition,
+  ): Promise<void> {
+    const { index, captures, foldsNames } = this.#options;
+    const { base } = targets;
+    const tables = targets.tables.map((ref) => foldRef(ref, foldsNames));
+    if (base === 'drops' && targets.database !== '') {
+      tables.push(...index.tablesOf(foldsNames ? targets.database.toLowerCase() : targets.database));
+    }
+    // tables that nobody captures may become captured ones by a RENAME: they are followed from their beginning
+    const follows = (ref: TableRef): boolean =>
+      captures(ref) || base === 'creates' || targets.sources.length > 0 || index.of(ref).length > 0;
+    const followed = tables.some(follows) ? tables : [];
+    const garbled = this.#isGarbled(statement, clientCollation);
+    const noted: HistoryFact = { kind: 'statement', statement, database, sqlMode, garbled, base };
+    await index.add(
+      followed
+        .filter((ref) => index.at(ref, at, 'statement') === undefined)
+        .map((ref) => ({ position: at, table: ref, fact: noted })),
+    );
+    if (base === 'drops') return;
+    for (const ref of tables) if (captures(ref)) await this.#settle(ref, at, boundary);
+  }
+
+  #isGarbled(statement: string, clientCollation: number): boolean {
+    const charset = this.#options.charsets.charsetOf(clientCollation) ?? 'utf8mb4';
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: ASCII is what is meant
+    return !/^(utf8|ascii)/.test(charset) && !/^[\x00-\x7f]*$/.test(statement);
+  }
+
+  /** What holds, as a definition of its own where it can be decided now. */
+  async #settle(ref: TableRef, at: BinlogPosition, boundary: BinlogPosition): Promise<Holding> {
+    const holding = await this.#holding(ref, at, true);
+    if (holding.settled || holding.state.kind === 'gone') return holding;
+    const now = await this.#fromCatalogue(ref, at, boundary);
+    const known = now ?? (holding.state.kind === 'known' ? holding.state.definition : undefined);
+    if (known === undefined) return holding;
+    await this.#options.index.add([fact(ref, at, known, now === undefined ? 'statements' : 'catalogue')]);
+    return { state: { kind: 'known', definition: known }, settled: true, stuckAt: undefined };
+  }
+
+  async #fromCatalogue(
+    ref: TableRef,
+    at: BinlogPosition,
+    boundary: BinlogPosition,
+  ): Promise<TableDefinition | undefined> {
+    const { horizon, session } = this.#options;
+    if (horizon.touches(ref, at)) return undefined;
+    const definition = await session.use((open) => readDefinition(open, ref));
+    await horizon.extend(boundary);
+    return horizon.touches(ref, at) ? undefined : definition;
+  }
+
+  async #holding(ref: TableRef, at: BinlogPosition, inclusive: boolean): Promise<Holding> {
+    const entries = this.#options.index.of(ref).filter((entry) => {
+      const order = compareBinlogPositions(entry.position, at);
+      return order < 0 || (inclusive && order === 0);
+    });
+    const base = entries.findLast((entry) => entry.fact.kind === 'definition');
+    let state: TableState =
+      base?.fact.kind === 'definition'
+        ? { kind: 'known', definition: base.fact.definition }
+        : { kind: 'unknown', why: 'no definition from before is known' };
+    let stuckAt: StatementEntry | undefined;
+    let settled = base !== undefined;
+    for (const entry of entries) {
+      if (!isStatement(entry)) continue;
+      if (base !== undefined && compareBinlogPositions(entry.position, base.position) <= 0) continue;
+      if (this.#options.index.at(ref, entry.position, 'skip') !== undefined) continue;
+      settled = false;
+      const next = await this.#apply(entry, ref, state);
+      if (next.kind !== 'unknown') {
+        state = next;
+        stuckAt = undefined;
+      } else if (state.kind !== 'unknown' || (stuckAt === undefined && entry.fact.base === 'creates')) {
+        // the first that could not be followed is the one to ask about
+        state = next;
+        stuckAt = entry;
+      }
+    }
+    return { state, settled, stuckAt };
+  }
+
+  async #apply(entry: StatementEntry, ref: TableRef, before: TableState): Promise<TableState> {
+    const { fact: noted, position } = entry;
+    if (noted.garbled) return { kind: 'unknown', why: 'its text is in another charset than UTF-8' };
+    const { charsets, flavor, versionNumber, foldsNames } = this.#options;
+    const { statement, database, sqlMode } = noted;
+    const targets = ddlTargets(statement, database);
+    if (targets.database !== '') return targets.base === 'drops' ? { kind: 'gone' } : before;
+    const states = new Map<string, TableState>([[tableRefKey(ref), before]]);
+    const charsetOf = new Map<string, string | null>();
+    for (const other of [...targets.tables, ...targets.sources].map((name) => foldRef(name, foldsNames))) {
+      const key = tableRefKey(other);
+      if (!states.has(key)) states.set(key, (await this.#holding(other, position, false)).state);
+      if (!charsetOf.has(other.database)) {
+        charsetOf.set(other.database, await this.#databaseCharset(other.database, position));
+      }
+    }
+    const setting: DdlSetting = {
+      flavor,
+      versionNumber,
+      foldsNames,
+      names: charsets,
+      sqlMode,
+      database,
+      databaseCharset: (name) => charsetOf.get(name) ?? null,
+    };
+    try {
+      const unknown: TableState = { kind: 'unknown', why: 'of another table in it nothing is known' };
+      const after = interpret(statement, setting, (other) => states.get(tableRefKey(other)) ?? unknown);
+      return after.get(tableRefKey(ref)) ?? before;
+    } catch (error) {
+      if (!(error instanceof Undecided)) throw error;
+      return { kind: 'unknown', why: error.message };
+    }
+  }
+
+  /** As it is now, unless a statement behind `at` may have changed it. */
+  async #databaseCharset(database: string, at: BinlogPosition): Promise<string | null> {
+    const { horizon, session } = this.#options;
+    if (horizon.touchesDatabase(database, at)) return null;
+    const charset = await session.use((open) => readDatabaseCharset(open, database));
+    await horizon.extend(at);
+    return horizon.touchesDatabase(database, at) ? null : charset;
+  }
+}
+
+function isStatement(entry: HistoryEntry): entry is StatementEntry {
+  return entry.fact.kind === 'statement';
+}
+
+function fact(
+  table: TableRef,
+  position: BinlogPosition,
+  definition: TableDefinition,
+  origin: DefinitionOrigin,
+): Pick<HistoryEntry, 'position' | 'table' | 'fact'> {
+  return { position, table, fact: { kind: 'definition', definition, origin, by: '' } };
+}

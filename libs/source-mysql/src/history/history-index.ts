@@ -1,0 +1,190 @@
+/**
+ * The entries of a schema history in memory, as their store has them.
+ *
+ * 1. An entry is in the store, durably, before it is in here.
+ * 2. What was noted once is not noted again when its stretch of the log is read again.
+ */
+import type { SchemaHistoryEntry, SchemaHistoryStore } from '@mysync/checkpoint';
+import { type BinlogPosition, type Clock, compareBinlogPositions, type TableRef, tableRefKey } from '@mysync/core';
+import { asDefinition, type TableDefinition } from './definition.ts';
+
+/** Who gave a definition. */
+export type DefinitionOrigin = 'catalogue' | 'statements' | 'operator';
+
+export type HistoryFact =
+  | {
+      readonly kind: 'definition';
+      readonly definition: TableDefinition;
+      readonly origin: DefinitionOrigin;
+      readonly by: string;
+    }
+  | {
+      readonly kind: 'statement';
+      readonly statement: string;
+      readonly database: string;
+      readonly sqlMode: number;
+      /** The text cannot be read for sure: its client wrote in another charset. */
+      readonly garbled: boolean;
+      readonly base: 'creates' | 'drops' | '';
+    }
+  /** An operator's word: the statement there changes nothing of the table. */
+  | { readonly kind: 'skip'; readonly by: string }
+  /** Reading stopped there. */
+  | { readonly kind: 'question'; readonly code: string; readonly statement: string; readonly reason: string };
+
+export interface HistoryEntry {
+  readonly position: BinlogPosition;
+  readonly table: TableRef;
+  readonly fact: HistoryFact;
+  readonly recordedAt: string;
+}
+
+export class HistoryIndex {
+  readonly #store: SchemaHistoryStore;
+  readonly #clock: Clock;
+  /** By table, in the order of their positions, then of their addition. */
+  readonly #entries = new Map<string, HistoryEntry[]>();
+
+  private constructor(store: SchemaHistoryStore, clock: Clock) {
+    this.#store = store;
+    this.#clock = clock;
+  }
+
+  /** Begins a history where there is none. */
+  static async open(store: SchemaHistoryStore, clock: Clock): Promise<HistoryIndex> {
+    const index = new HistoryIndex(store, clock);
+    const stored = await store.load();
+    if (stored === null) await store.begin();
+    for (const entry of stored?.entries ?? []) {
+      const read = readEntry(entry);
+      if (read !== undefined) index.#put(read);
+    }
+    return index;
+  }
+
+  of(ref: TableRef): readonly HistoryEntry[] {
+    return this.#entries.get(tableRefKey(ref)) ?? [];
+  }
+
+  tablesOf(database: string): TableRef[] {
+    return [...this.#entries.values()].flatMap((entries) => {
+      const ref = entries[0]?.table;
+      return ref !== undefined && ref.database === database ? [ref] : [];
+    });
+  }
+
+  all(): HistoryEntry[] {
+    return [...this.#entries.values()].flat();
+  }
+
+  /** An entry of this kind at exactly this place. */
+  at(ref: TableRef, position: BinlogPosition, kind: HistoryFact['kind']): HistoryEntry | undefined {
+    return this.of(ref).findLast(
+      (entry) => entry.fact.kind === kind && compareBinlogPositions(entry.position, position) === 0,
+    );
+  }
+
+  async add(facts: readonly Pick<HistoryEntry, 'position' | 'table' | 'fact'>[]): Promise<void> {
+    if (facts.length === 0) return;
+    const recordedAt = new Date(this.#clock.now()).toISOString();
+    const entries = facts.map((fact) => ({ ...fact, recordedAt }));
+    await this.#store.append(entries.map(storedEntry));
+    for (const entry of entries) this.#put(entry);
+  }
+
+  /** Leaves what reading from `before` on may ask for. */
+  async prune(before: BinlogPosition, captures: (ref: TableRef) => boolean): Promise<void> {
+    const wanted = new Set<HistoryEntry>();
+    for (const entries of this.#entries.values()) {
+      const passed = entries.filter((entry) => compareBinlogPositions(entry.position, before) <= 0);
+      const base = passed.findLastIndex(isBase);
+      for (const [i, entry] of passed.entries()) {
+        const isMeant =
+          entry.fact.kind === 'definition' || entry.fact.kind === 'statement' || entry.fact.kind === 'skip';
+        if (i >= base && isMeant && (!isDrop(entry) || captures(entry.table))) wanted.add(entry);
+      }
+      for (const entry of entries.slice(passed.length)) wanted.add(entry);
+    }
+    await this.#keep((entry) => wanted.has(entry));
+  }
+
+  /** Where nobody notes statements any more, definitions go out of date. */
+  async forgetDefinitions(): Promise<void> {
+    await this.#keep(({ fact }) => fact.kind === 'skip' || fact.kind === 'question');
+  }
+
+  async #keep(wants: (entry: HistoryEntry) => boolean): Promise<void> {
+    const all = this.all();
+    if (all.every(wants)) return;
+    const left = new Set(all.filter(wants).map((entry) => JSON.stringify(storedEntry(entry))));
+    await this.#store.prune((entry) => left.has(JSON.stringify(entry)));
+    for (const [key, entries] of this.#entries) {
+      const kept = entries.filter(wants);
+      if (kept.length === 0) this.#entries.delete(key);
+      else this.#entries.set(key, kept);
+    }
+  }
+
+  #put(entry: HistoryEntry): void {
+    const key = tableRefKey(entry.table);
+    const entries = this.#entries.get(key) ?? [];
+    this.#entries.set(key, entries);
+    let at = entries.length;
+    while (at > 0 && compareBinlogPositions((entries[at - 1] as HistoryEntry).position, entry.position) > 0) at -= 1;
+    entries.splice(at, 0, entry);
+  }
+}
+
+function isBase(entry: HistoryEntry): boolean {
+  return entry.fact.kind === 'definition' || (entry.fact.kind === 'statement' && entry.fact.base !== '');
+}
+
+function isDrop(entry: HistoryEntry): boolean {
+  return entry.fact.kind === 'statement' && entry.fact.base === 'drops';
+}
+
+export function storedEntry({ position, table, fact, recordedAt }: HistoryEntry): SchemaHistoryEntry {
+  const { kind, ...body } = fact;
+  const { file, offset } = position;
+  return {
+    position: { file, offset },
+    table: { database: table.database, table: table.table },
+    kind,
+    body,
+    recordedAt,
+  };
+}
+
+/** undefined for a kind that a later version wrote, and for a body that does not fit. */
+export function readEntry({ position, table, kind, body, recordedAt }: SchemaHistoryEntry): HistoryEntry | undefined {
+  const fact = readFact(kind, body);
+  return fact === undefined ? undefined : { position, table, fact, recordedAt };
+}
+
+function readFact(kind: string, body: Readonly<Record<string, unknown>>): HistoryFact | undefined {
+  const text = (name: string): string => String(body[name] ?? '');
+  switch (kind) {
+    case 'definition': {
+      const definition = asDefinition(body['definition']);
+      if (definition === undefined) return undefined;
+      return { kind, definition, origin: text('origin') as DefinitionOrigin, by: text('by') };
+    }
+    case 'statement': {
+      const base = text('base');
+      return {
+        kind,
+        statement: text('statement'),
+        database: text('database'),
+        sqlMode: Number(body['sqlMode'] ?? 0),
+        garbled: body['garbled'] === true,
+        base: base === 'creates' || base === 'drops' ? base : '',
+      };
+    }
+    case 'skip':
+      return { kind, by: text('by') };
+    case 'question':
+      return { kind, code: text('code'), statement: text('statement'), reason: text('reason') };
+    default:
+      return undefined;
+  }
+}
