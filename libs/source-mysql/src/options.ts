@@ -1,3 +1,4 @@
+import type { SchemaHistoryStore } from '@mysync/checkpoint';
 import type { Clock, TableRef } from '@mysync/core';
 import type { Logger } from '@mysync/telemetry';
 
@@ -55,6 +56,13 @@ export interface MysqlSourceOptions {
   readonly spoolBytes?: number;
   /** Default: the system's folder for temporary files. */
   readonly spoolFolder?: string;
+  /**
+   * What table maps without full metadata (binlog_row_metadata other than FULL) are: an error ('full', default), or read with the
+   * schema history. With full metadata the table map itself is the truth, in either case.
+   */
+  readonly rowMetadata?: 'full' | 'history';
+  /** Where definitions by position, open questions and their answers are kept. 'history' cannot stream without it. */
+  readonly schemaHistory?: SchemaHistoryStore;
   readonly observer?: SourceObserver;
   readonly clock?: Clock;
   readonly logger?: Logger;
@@ -70,6 +78,7 @@ export interface ResolvedOptions extends Omit<MysqlSourceOptions, 'tls' | 'serve
   readonly queueBytes: number;
   readonly spoolBytes: number;
   readonly spoolFolder: string;
+  readonly rowMetadata: 'full' | 'history';
   readonly observer: SourceObserver;
   readonly clock: Clock;
   readonly logger: Logger;

@@ -56,6 +56,7 @@ class MysqlSource implements BinlogSource {
       queueBytes: options.queueBytes ?? 8 << 20,
       spoolBytes: options.spoolBytes ?? 16 << 20,
       spoolFolder: options.spoolFolder ?? tmpdir(),
+      rowMetadata: options.rowMetadata ?? 'full',
       observer: options.observer ?? {},
       clock: options.clock ?? systemClock,
       logger: (options.logger ?? silentLogger).child({ component: 'source', source: options.name }),
@@ -134,7 +135,7 @@ class MysqlSource implements BinlogSource {
     const image = (settings.get('binlog_row_image') ?? '').toUpperCase();
     const tables = await listTables(session, this.#options.captures);
     return [
-      ...checkSettings(session.facts, settings),
+      ...checkSettings(session.facts, settings, this.#options.rowMetadata),
       checkRowImage(image, tables, this.#options.tableRule),
       ...(await checkGrants(session, tables, intent?.snapshot === true)),
       ...(await checkResume(this.#options, session, intent?.resume ?? null)),

@@ -12,6 +12,7 @@ export const SETTINGS = [
   'binlog_format',
   'binlog_row_image',
   'binlog_row_metadata',
+  'binlog_alter_two_phase',
   'binlog_order_commits',
   'binlog_expire_logs_seconds',
   'expire_logs_days',
@@ -28,7 +29,11 @@ export function finding(level: Finding['level'], code: Code, message: string, re
 }
 
 /** `settings`: global variables by name; missing ones are unknown to the server. */
-export function checkSettings(facts: ServerFacts, settings: ReadonlyMap<string, string>): Finding[] {
+export function checkSettings(
+  facts: ServerFacts,
+  settings: ReadonlyMap<string, string>,
+  rowMetadata: 'full' | 'history',
+): Finding[] {
   const oldest = facts.flavor === 'mysql' ? 80_001 : 100_500;
   if (facts.versionNumber < oldest) {
     return [finding('error', 'SOURCE_VERSION_UNSUPPORTED', `the server is ${facts.version}`)];
@@ -41,7 +46,18 @@ export function checkSettings(facts: ServerFacts, settings: ReadonlyMap<string, 
   };
   want('log_bin', 'ON', 'SOURCE_BINLOG_OFF');
   want('binlog_format', 'ROW', 'SOURCE_FORMAT_NOT_ROW');
-  want('binlog_row_metadata', 'FULL', 'SOURCE_ROW_METADATA_NOT_FULL');
+  if (rowMetadata === 'full') want('binlog_row_metadata', 'FULL', 'SOURCE_ROW_METADATA_NOT_FULL');
+  else {
+    const is = value('binlog_row_metadata');
+    const message =
+      is === 'FULL'
+        ? 'binlog_row_metadata is FULL'
+        : `binlog_row_metadata is ${is}: definitions are those of the schema history (rowMetadata: history); FULL is the safer way`;
+    findings.push(finding(is === 'FULL' ? 'ok' : 'warning', 'SOURCE_ROW_METADATA_NOT_FULL', message));
+    if (value('binlog_alter_two_phase') === 'ON') {
+      findings.push(finding('error', 'SOURCE_TWO_PHASE_ALTER', 'binlog_alter_two_phase is ON'));
+    }
+  }
   if (settings.has('binlog_order_commits')) want('binlog_order_commits', 'ON', 'SOURCE_COMMIT_ORDER_OFF');
   if (facts.flavor === 'mysql') {
     const is = value('gtid_mode');

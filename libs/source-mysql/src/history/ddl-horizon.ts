@@ -7,8 +7,7 @@
  *    log was read to its end is covered.
  */
 import { type BinlogPosition, compareBinlogPositions, type TableRef, tableRefKey } from '@mysync/core';
-import { EVENT } from '../binlog/column-types.ts';
-import { EVENT_FLAG, type LogEvent } from '../binlog/log-event.ts';
+import { isMadeUp, type LogEvent } from '../binlog/log-event.ts';
 import type { BinlogConnection } from '../connection/binlog-connection.ts';
 import { atLogEnd } from '../connection/log-end.ts';
 import { LogCursor } from '../stream/log-position.ts';
@@ -77,8 +76,7 @@ export class DdlHorizon {
       cursor.moveTo(control.file, control.offset);
       return;
     }
-    if ((event.flags & EVENT_FLAG.ARTIFICIAL) !== 0) return;
-    if (event.type === EVENT.HEARTBEAT || event.type === EVENT.HEARTBEAT_V2) return;
+    if (isMadeUp(event)) return;
     const at = cursor.pass(event.length, event.nextOffset);
     if (control.kind !== 'query') return;
     const { tables, database } = ddlTargets(control.statement, control.database);

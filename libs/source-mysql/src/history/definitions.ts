@@ -16,8 +16,8 @@ import { Undecided } from './ddl/ddl-words.ts';
 import { type DdlSetting, interpret, type TableState } from './ddl/interpret.ts';
 import { type DdlTargets, ddlTargets } from './ddl/targets.ts';
 import { type DdlHorizon, foldRef } from './ddl-horizon.ts';
-import type { DefinitionOrigin, HistoryEntry, HistoryFact, HistoryIndex } from './history-index.ts';
 import type { TableDefinition } from './definition.ts';
+import type { DefinitionOrigin, HistoryEntry, HistoryFact, HistoryIndex } from './history-index.ts';
 import { questionError } from './questions.ts';
 
 export interface DefinitionsOptions {

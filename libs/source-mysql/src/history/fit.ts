@@ -5,7 +5,7 @@
 import { formatTableRef, type TableRef } from '@mysync/core';
 import type { BareColumn, TableMapColumn } from '../binlog/table-map.ts';
 import type { Charsets } from '../schema/charsets.ts';
-import { type ColumnShape, GEOMETRY_TYPES } from '../schema/column-shape.ts';
+import { type ColumnShape, GEOMETRY_TYPES, type GeometryType } from '../schema/column-shape.ts';
 import { shapeOf } from '../schema/from-table-map.ts';
 import type { DefinedColumn, TableDefinition } from './definition.ts';
 
@@ -51,12 +51,7 @@ function completed(bare: BareColumn, defined: DefinedColumn, charsets: Charsets)
     unsigned: bare.unsigned ?? defined.unsigned,
     collationId,
     members: [],
-    geometryType:
-      bare.geometryType ??
-      Math.max(
-        0,
-        GEOMETRY_TYPES.findIndex((type) => type === defined.base),
-      ),
+    geometryType: bare.geometryType ?? Math.max(0, GEOMETRY_TYPES.indexOf(defined.base as GeometryType)),
     dimensions: defined.base === 'vector' ? defined.length : 0,
   };
 }

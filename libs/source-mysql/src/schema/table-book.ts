@@ -17,8 +17,8 @@ import type { LazySession } from '../server/lazy-session.ts';
 import type { ColumnWalk } from '../transcribe/column-walk.ts';
 import { compileColumns } from '../transcribe/compile-columns.ts';
 import type { Charsets } from './charsets.ts';
-import { shapeOf } from './from-table-map.ts';
 import type { ColumnShape } from './column-shape.ts';
+import { shapeOf } from './from-table-map.ts';
 import { buildSchema, chooseKey } from './key-choice.ts';
 import { type CascadingKey, readCascades, readTableFacts, type TableFacts } from './table-facts.ts';
 

@@ -8,11 +8,21 @@
  */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { type BinlogPosition, causeText, formatBinlogPosition, isMysyncError, type SourcePosition } from '@mysync/core';
+import {
+  type BinlogPosition,
+  causeText,
+  coreErrors,
+  formatBinlogPosition,
+  isMysyncError,
+  type SourcePosition,
+} from '@mysync/core';
 import { Backoff } from '@mysync/flow';
 import type { LogEvent } from '../binlog/log-event.ts';
 import { BinlogConnection } from '../connection/binlog-connection.ts';
 import { sourceErrors } from '../errors.ts';
+import { DdlHorizon } from '../history/ddl-horizon.ts';
+import { Definitions } from '../history/definitions.ts';
+import { HistoryIndex } from '../history/history-index.ts';
 import type { ResolvedOptions } from '../options.ts';
 import type { SourceItem } from '../port.ts';
 import { PartialRows } from '../reread/partial-rows.ts';
@@ -51,8 +61,9 @@ export async function* streamLog(options: LogStreamOptions): AsyncGenerator<read
   let position = options.from;
   let serverUuid: string | undefined;
   const identity: ReplicaIdentity = { uuid: randomUUID(), serverId: source.serverId };
+  const history = await openHistory(options);
   while (!signal.aborted) {
-    const run = new LogRun(options, position, serverUuid, identity);
+    const run = new LogRun(options, position, serverUuid, identity, history);
     try {
       for await (const batch of run.items()) {
         position = run.boundary;
@@ -102,6 +113,7 @@ class LogRun {
   readonly #options: LogStreamOptions;
   readonly #from: SourcePosition;
   readonly #identity: ReplicaIdentity;
+  readonly #history: HistoryIndex | undefined;
   readonly #spool: TransactionSpool;
   readonly #lookups: LazySession;
   #rows: RowLookup | undefined;
@@ -117,10 +129,12 @@ class LogRun {
     from: SourcePosition,
     serverUuid: string | undefined,
     identity: ReplicaIdentity,
+    history: HistoryIndex | undefined,
   ) {
     this.#options = options;
     this.#from = from;
     this.#identity = identity;
+    this.#history = history;
     this.serverUuid = serverUuid;
     const { spoolBytes, spoolFolder } = options.source;
     this.#spool = new TransactionSpool({ memoryBytes: spoolBytes, folder: spoolFolder });
@@ -230,7 +244,6 @@ class LogRun {
       const names = await session.variables(['lower_case_table_names']);
       const serverId = await freeServerId(session, this.#identity.serverId, replicaName(source.name));
       this.#identity.serverId = serverId;
-      const book = new TableBook({ ...source, flavor: facts.flavor, session: this.#lookups, charsets, listed });
       const dump = {
         host: facts.host,
         credentials: source,
@@ -248,21 +261,44 @@ class LogRun {
             ? { kind: 'gtids', flavor: facts.flavor, gtidSet: this.#from.gtidSet }
             : { kind: 'place', ...start },
       });
+      /** Beside the stream itself, so under another id; ends where the log does. */
+      const openBeside = async (from: BinlogPosition): Promise<BinlogConnection> =>
+        await BinlogConnection.open({
+          ...dump,
+          serverId: await this.#lookups.use((open) => freeServerId(open, undefined, dump.hostName)),
+          replicaUuid: randomUUID(),
+          start: { kind: 'place', ...from },
+          stopsAtEnd: true,
+        });
+      const foldsNames = names.get('lower_case_table_names') !== '0';
+      const definitions =
+        source.rowMetadata === 'full' || this.#history === undefined
+          ? undefined
+          : new Definitions({
+              ...source,
+              ...facts,
+              index: this.#history,
+              horizon: new DdlHorizon({ signal: this.#options.signal, foldsNames, open: openBeside }),
+              session: this.#lookups,
+              charsets,
+              foldsNames,
+            });
+      if (start.file !== '') await definitions?.learnFirst(start, listed);
+      const book = new TableBook({
+        ...source,
+        flavor: facts.flavor,
+        session: this.#lookups,
+        charsets,
+        definitions,
+        listed,
+      });
       const memory = { limitBytes: source.spoolBytes, usedBytes: 0, folder: source.spoolFolder };
       const search = new PreparedSearch({
         from: start,
         memory,
         signal: this.#options.signal,
         files: () => this.#lookups.use(async (open) => (await logFiles(open)).map((entry) => entry.file)),
-        open: async (from) =>
-          await BinlogConnection.open({
-            ...dump,
-            // beside the stream itself, so under another id
-            serverId: await this.#lookups.use((open) => freeServerId(open, undefined, dump.hostName)),
-            replicaUuid: randomUUID(),
-            start: { kind: 'place', ...from },
-            stopsAtEnd: true,
-          }),
+        open: openBeside,
       });
       this.#search = search;
       this.#xa = new XaHolder({ memory, findPrepared: (xid) => search.find(xid) });
@@ -286,13 +322,27 @@ class LogRun {
         book,
         spool: this.#spool,
         partialRows: new PartialRows({ ...source, lookup: rows }),
-        foldsNames: names.get('lower_case_table_names') !== '0',
+        definitions,
+        foldsNames,
       });
       return this.#assembler;
     } finally {
       session.close();
     }
   }
+}
+
+/** undefined where nothing is kept. What reading from here on cannot ask for any more is dropped. */
+async function openHistory({ source, from }: LogStreamOptions): Promise<HistoryIndex | undefined> {
+  const { schemaHistory, rowMetadata, clock, captures } = source;
+  if (schemaHistory === undefined) {
+    if (rowMetadata === 'full') return undefined;
+    throw coreErrors.INTERNAL({ message: 'rowMetadata is history, but there is no store for one' });
+  }
+  const index = await HistoryIndex.open(schemaHistory, clock);
+  if (rowMetadata === 'full') await index.forgetDefinitions();
+  else if (from.file !== '') await index.prune(from, captures);
+  return index;
 }
 
 /** What is read again is read from the server whose log is read: another one may be behind it. */

@@ -4,7 +4,14 @@
  * 1. Rows are read with the table that their own table map names; rows without one are an error.
  * 2. What is mapped is forgotten with the statement's end: a table id means nothing beyond it.
  */
-import { formatTableRef, isMysyncError, type TableRef } from '@mysync/core';
+import {
+  type BinlogPosition,
+  compareBinlogPositions,
+  formatTableRef,
+  isMysyncError,
+  parseBinlogPosition,
+  type TableRef,
+} from '@mysync/core';
 import type { EncodedRow, TransactionBlock } from '@mysync/wire';
 import type { LogEvent } from '../binlog/log-event.ts';
 import { type RowsEvent, readHeldColumns, readRowsEvent } from '../binlog/rows-event.ts';
@@ -21,6 +28,8 @@ export interface MappedRowsOptions extends Pick<ResolvedOptions, 'onCascade' | '
   readonly book: TableBook;
   readonly spool: TransactionSpool;
   readonly partialRows: PartialRows;
+  /** The end of the last transaction. */
+  boundary(): BinlogPosition;
 }
 
 /** Where an event stands, in numbers and for errors. */
@@ -102,7 +111,13 @@ export class MappedRows {
 
   async #learn(ref: TableRef, event: LogEvent, spot: EventSpot): Promise<void> {
     const { buffer, start, end } = event;
-    const table = await this.#options.book.learn(buffer, start, end, spot.place).catch((error: unknown) => {
+    const { book, boundary } = this.#options;
+    const place = parseBinlogPosition(spot.place);
+    const last = boundary();
+    // rows that were prepared before: nobody could change the table until now
+    const isHeld = last.file !== '' && compareBinlogPositions(place, last) < 0;
+    const at = isHeld ? last : place;
+    const table = await book.learn(buffer, start, end, at, last.file === '' ? at : last).catch((error: unknown) => {
       throw error instanceof RangeError ? unreadableMap(error, spot) : error;
     });
     this.#mapped.set(readTableId(buffer, start), { ref, table, hasRows: false });

@@ -11,19 +11,28 @@
  *     begin ──► rows, savepoints ──► commit ──► ready ──(drain)──► between transactions
  *                     └─ rollback: discarded ───────────────────────────┘
  */
-import { type ChangeId, formatBinlogPosition, type GtidSet, parseGtidSet, type SourcePosition } from '@mysync/core';
+import {
+  type BinlogPosition,
+  type ChangeId,
+  formatBinlogPosition,
+  type GtidSet,
+  parseGtidSet,
+  type SourcePosition,
+} from '@mysync/core';
 import type { Logger } from '@mysync/telemetry';
 import { encodeTransaction, type TransactionBlock } from '@mysync/wire';
 import { EVENT, isRowsEvent } from '../binlog/column-types.ts';
 import { EVENT_FLAG, isMadeUp, type LogEvent } from '../binlog/log-event.ts';
+import { type QueryContext, readQueryContext } from '../binlog/query-context.ts';
 import { fileReplaced, sourceErrors } from '../errors.ts';
+import type { Definitions } from '../history/definitions.ts';
 import type { ResolvedOptions } from '../options.ts';
 import type { SourceItem } from '../port.ts';
 import type { PartialRows } from '../reread/partial-rows.ts';
 import type { TableBook } from '../schema/table-book.ts';
 import { LogCursor } from './log-position.ts';
 import { type EventSpot, MappedRows } from './mapped-rows.ts';
-import { readStatement } from './statement.ts';
+import { readStatement, type StatementMeaning } from './statement.ts';
 import { StatementEffects, type TableEffect } from './statement-effects.ts';
 import type { TransactionSpool } from './transaction-spool.ts';
 
@@ -34,6 +43,8 @@ export interface TransactionAssemblerOptions extends Pick<ResolvedOptions, 'name
   readonly book: TableBook;
   readonly spool: TransactionSpool;
   readonly partialRows: PartialRows;
+  /** Takes down what statements make of tables; undefined: nobody asks. */
+  readonly definitions: Definitions | undefined;
   /** The server writes names of tables in lower case (lower_case_table_names). */
   readonly foldsNames: boolean;
 }
@@ -76,7 +87,7 @@ export class TransactionAssembler {
     this.#logger = options.logger;
     this.#book = options.book;
     this.#spool = options.spool;
-    this.#rows = new MappedRows(options);
+    this.#rows = new MappedRows({ ...options, boundary: () => this.#boundary });
     this.#effects = new StatementEffects(options);
     const { from } = options;
     this.#cursor = new LogCursor(from.file, from.offset);
@@ -141,8 +152,7 @@ export class TransactionAssembler {
         else this.#finishEmpty();
         return undefined;
       case 'query':
-        this.#query(control.statement, control.database, at);
-        return undefined;
+        return this.#query(event, control.statement, control.database, at);
       default:
         this.#other(event, at);
         return undefined;
@@ -267,50 +277,66 @@ export class TransactionAssembler {
 
   // --- statements -----------------------------------------------------------------------------------------------
 
-  #query(statement: string, database: string, at: number): void {
+  /** A promise only where definitions of tables may change. */
+  #query(event: LogEvent, statement: string, database: string, at: number): Promise<void> | undefined {
     const meaning = readStatement(statement, database);
     switch (meaning.kind) {
       case 'begin':
         this.#opened(at).inBlock = true;
-        return;
+        return undefined;
       case 'xa-start':
         this.#opened(at).inBlock = true;
         this.#opened(at).isXa = true;
-        return;
+        return undefined;
       case 'xa-end':
-        return;
+        return undefined;
       case 'xa-outcome':
         this.#finishEmpty();
-        return;
+        return undefined;
       case 'commit':
         this.#commit();
-        return;
+        return undefined;
       case 'rollback':
         this.#finishEmpty();
-        return;
+        return undefined;
       case 'savepoint':
         this.#opened(at);
         this.#spool.mark(meaning.name);
-        return;
+        return undefined;
       case 'rollback-to': {
         const open = this.#opened(at);
         if (!this.#spool.rollbackTo(meaning.name)) {
           throw this.#unreadable(at, `a rollback to the savepoint ${meaning.name}, which was not set before`);
         }
         open.ordinals = this.#spool.count;
-        return;
+        return undefined;
       }
       default: {
         const open = this.#opened(at);
-        for (const effect of this.#effects.of(meaning, statement, this.#place(at))) this.#change(effect, statement);
-        // MySQL logs CREATE TABLE … SELECT as one group that goes on with rows
-        if (open.inBlock || (!open.standalone && /\bSTART TRANSACTION\s*$/i.test(statement))) {
-          open.inBlock = true;
-          return;
-        }
-        this.#commit();
+        const noted = this.#note(event, statement, database, at);
+        if (noted !== undefined) return noted.then(() => this.#take(open, meaning, statement, at));
+        this.#take(open, meaning, statement, at);
+        return undefined;
       }
     }
+  }
+
+  #note(event: LogEvent, statement: string, database: string, at: number): Promise<void> | undefined {
+    const { definitions } = this.#options;
+    if (definitions === undefined) return undefined;
+    const place: BinlogPosition = { file: this.#placeFile === '' ? this.#cursor.file : this.#placeFile, offset: at };
+    const context = (): QueryContext => readQueryContext(event.buffer, event.start, event.end);
+    return definitions.note(statement, database, context, place, this.#boundary.file === '' ? place : this.#boundary);
+  }
+
+  #take(open: Open, meaning: StatementMeaning, statement: string, at: number): void {
+    for (const effect of this.#effects.of(meaning, statement, this.#place(at))) this.#change(effect, statement);
+    // MySQL logs CREATE TABLE … SELECT as one group that goes on with rows
+    if (open.inBlock || (!open.standalone && /\bSTART TRANSACTION\s*$/i.test(statement))) {
+      open.inBlock = true;
+      return;
+    }
+    this.#commit();
   }
 
   #change(effect: TableEffect, statement: string): void {
