@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { MUTATIONS, type Mutation, type Seen } from './model-log.ts';
 import { simulate } from './model-simulation.ts';
 
-const RUNS = Number(process.env['MYSYNC_MODEL_RUNS'] ?? 30_000);
+const RUNS = Number(process.env['MYSYNC_MODEL_RUNS'] ?? 50_000);
 const SEED = process.env['MYSYNC_MODEL_SEED'];
 /** Of the mutations the rarest is noticed about once in 400 runs. */
 const MUTATION_RUNS = 20_000;
