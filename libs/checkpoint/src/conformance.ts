@@ -4,6 +4,12 @@ import { afterEach, beforeEach, describe, test } from 'node:test';
 import { isMysyncError } from '@mysync/core';
 import type { Checkpoint, CheckpointStore } from './port.ts';
 
+export {
+  type SchemaHistoryOwner,
+  type SchemaHistorySubject,
+  schemaHistoryConformance,
+} from './schema-history-conformance.ts';
+
 /** One place where a checkpoint may be stored, empty at first. */
 export interface CheckpointStoreSubject {
   /** A new store over the same place. */

@@ -20,6 +20,15 @@ export const checkpointErrors = errorCatalogue({
       'Free some space on the file system of the checkpoint (or raise the quota). It is tried again; nothing is lost meanwhile.',
     retriable: true,
   },
+  CHECKPOINT_UNREACHABLE: {
+    remedy:
+      'Check that the server that keeps the checkpoint runs and can be reached from here. It is tried again; nothing is lost meanwhile.',
+    retriable: true,
+  },
+  CHECKPOINT_DENIED: {
+    remedy: 'Correct user and password of the store of the checkpoint, and give the user what the message names.',
+    retriable: false,
+  },
   CHECKPOINT_UNREADABLE: {
     remedy: 'Make the checkpoint file and its folder readable to this user.',
     retriable: false,

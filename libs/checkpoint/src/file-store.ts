@@ -1,13 +1,14 @@
 import { mkdir, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { type Clock, coreErrors, systemClock } from '@mysync/core';
-import { encodeCheckpoint, parseCheckpoint } from './checkpoint-codec.ts';
+import { type Clock, systemClock } from '@mysync/core';
+import { parseCheckpoint } from './checkpoint-codec.ts';
 import { checkpointErrors } from './errors.ts';
 import { FileSchemaHistoryStore } from './file-schema-history.ts';
 import { removeTemporaries, syncFolder, translate, writeSynced } from './files.ts';
 import { OwnerLock } from './owner-lock.ts';
 import type { Checkpoint, CheckpointStore } from './port.ts';
 import type { SchemaHistoryStore } from './schema-history.ts';
+import { encodeVerified, requireReplaceable } from './text-store.ts';
 
 const WHAT = 'the checkpoint';
 
@@ -96,23 +97,8 @@ export class FileCheckpointStore implements CheckpointStore {
 
   async #save(checkpoint: Checkpoint, replaces: number | null): Promise<void> {
     if (this.#closed) throw this.#fenced('the checkpoint store is closed');
-    const content = encodeCheckpoint(checkpoint);
-    try {
-      parseCheckpoint(content, this.#path);
-    } catch (error) {
-      throw coreErrors.INTERNAL({
-        message: 'a checkpoint that could not be loaded again was to be saved',
-        cause: error,
-      });
-    }
-    const stored = await this.load();
-    const epoch = stored?.epoch ?? null;
-    if (epoch !== replaces) {
-      throw this.#fenced(`epoch ${name(epoch)} is stored where ${name(replaces)} was to be replaced`);
-    }
-    if (epoch !== null && checkpoint.epoch < epoch) {
-      throw this.#fenced(`epoch ${checkpoint.epoch} cannot replace the newer ${epoch}`);
-    }
+    const content = encodeVerified(checkpoint, this.#path);
+    requireReplaceable({ stored: await this.load(), checkpoint, replaces, where: this.#path });
     try {
       await writeSynced(this.#temporary, content);
       if (!(await this.#lock.isHeld())) throw this.#fenced('the lock was taken over by another process');
@@ -161,8 +147,4 @@ export async function readCheckpointFile(path: string): Promise<Checkpoint | nul
 /** Beside the checkpoint at `path`. */
 export function schemaHistoryPath(path: string): string {
   return `${path}.schema`;
-}
-
-function name(epoch: number | null): string {
-  return epoch === null ? 'none' : String(epoch);
 }

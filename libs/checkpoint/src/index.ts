@@ -1,3 +1,4 @@
+export { parseCheckpoint } from './checkpoint-codec.ts';
 export { checkpointErrors } from './errors.ts';
 export { readHistory as readSchemaHistoryFile } from './file-schema-history.ts';
 export {
@@ -14,3 +15,5 @@ export {
   type SchemaHistoryHead,
   type SchemaHistoryStore,
 } from './schema-history.ts';
+export { type OwnedLines, TextSchemaHistoryStore } from './text-schema-history.ts';
+export { type OwnedText, TextCheckpointStore } from './text-store.ts';

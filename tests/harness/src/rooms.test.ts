@@ -15,6 +15,8 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'libs/mapping': ['core'],
   'libs/source-mysql': ['checkpoint', 'core', 'flow', 'telemetry', 'wire', 'fzstd', 'mysql2'],
   'libs/checkpoint': ['core'],
+  'libs/checkpoint-mysql': ['core', 'checkpoint', 'mysql2'],
+  'libs/checkpoint-topic': ['core', 'checkpoint', 'transport'],
   'libs/transport': ['core'],
   'libs/transport-kafka': ['core', 'flow', 'transport', 'telemetry', 'kafkajs', '@node-rs/crc32'],
   'libs/transport-log': ['core', 'flow', 'transport', 'telemetry', 'lmdb'],

@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { checkpointStoreConformance, sampleCheckpoint, schemaHistoryConformance } from '@mysync/checkpoint/conformance';
+import { randomName, sharedServer, TcpProxy, type TestServer } from '@mysync/harness';
+import { type Connection, createConnection } from 'mysql2/promise';
+import { MysqlCheckpointStore, readMysqlCheckpoint } from './mysql-store.ts';
+import type { MysqlPlace } from './session.ts';
+
+const SOURCE = 'Läden 🛒';
+
+class Bench {
+  readonly place: MysqlPlace;
+  readonly #sql: Connection;
+
+  constructor(place: MysqlPlace, sql: Connection) {
+    this.place = place;
+    this.#sql = sql;
+  }
+
+  static async open(server: TestServer): Promise<Bench> {
+    const address = {
+      host: server.get('MYSQL_HOST'),
+      port: Number(server.get('MYSQL_PORT')),
+      user: server.get('MYSQL_USER'),
+      password: server.get('MYSQL_PASSWORD'),
+    };
+    const sql = await createConnection(address);
+    const database = randomName('checkpoint');
+    await sql.query(`CREATE DATABASE ${database}`);
+    await sql.query(`USE ${database}`);
+    return new Bench({ ...address, database }, sql);
+  }
+
+  async store(more: { leaseMs?: number; port?: number } = {}): Promise<MysqlCheckpointStore> {
+    return await MysqlCheckpointStore.open({ ...this.place, source: SOURCE, leaseMs: 200, ...more });
+  }
+
+  async query(sql: string, values: readonly unknown[] = []): Promise<void> {
+    await this.#sql.query(sql, [...values]);
+  }
+
+  /** The owner is dead: nobody renews the row. */
+  async abandon(): Promise<void> {
+    await this.query("UPDATE mysync_checkpoint SET owner = 'gone 1 x'");
+  }
+
+  async dispose(): Promise<void> {
+    await this.query(`DROP DATABASE ${this.place.database}`);
+    await this.#sql.end();
+  }
+}
+
+const DAMAGES = { truncated: 'LEFT(body, 40)', foreign: "'[client]\\nuser=me\\n'", garbage: "X'00FF10'" };
+
+for (const name of ['mariadb', 'mysql'] as const) {
+  describe(name, () => {
+    let server: TestServer;
+    before(async () => {
+      server = await sharedServer(name);
+    });
+
+    checkpointStoreConformance(`a table of ${name}`, async () => {
+      const bench = await Bench.open(server);
+      return {
+        open: () => bench.store(),
+        damage: (kind) => bench.query(`UPDATE mysync_checkpoint SET body = ${DAMAGES[kind]}`),
+        dispose: () => bench.dispose(),
+      };
+    });
+
+    schemaHistoryConformance(`a table of ${name}`, async () => {
+      const bench = await Bench.open(server);
+      return {
+        open: async () => {
+          const store = await bench.store();
+          return { history: await store.schemaHistory(), close: () => store.close() };
+        },
+        damage: () => bench.query("UPDATE mysync_schema_history SET body = INSERT(body, 20, 1, '~') WHERE line = 0"),
+        dispose: () => bench.dispose(),
+      };
+    });
+
+    describe('ownership', () => {
+      let bench: Bench;
+      before(async () => {
+        bench = await Bench.open(server);
+      });
+      after(async () => {
+        await bench.dispose();
+      });
+
+      test('a living owner keeps it, a dead one is replaced, and shut out when it wakes up', async () => {
+        const first = await bench.store();
+        await first.save(sampleCheckpoint(), null);
+        await (await first.schemaHistory()).begin();
+        await assert.rejects(bench.store(), { code: 'CHECKPOINT_LOCKED' });
+        await bench.abandon();
+        const second = await bench.store();
+        await assert.rejects(first.save(sampleCheckpoint({ transactionCounter: 1 }), 1), { code: 'CHECKPOINT_FENCED' });
+        await assert.rejects((await first.schemaHistory()).begin(), { code: 'CHECKPOINT_FENCED' });
+        await second.save(sampleCheckpoint({ epoch: 2 }), 1);
+        await first.close();
+        assert.equal((await second.load())?.epoch, 2);
+        await assert.rejects(bench.store(), { code: 'CHECKPOINT_LOCKED' }, 'closing the first leaves the second alone');
+        await second.close();
+        await (await bench.store()).close();
+      });
+
+      test('whoever looks on sees it, and nothing where there is nothing', async () => {
+        assert.equal((await readMysqlCheckpoint(bench.place, SOURCE))?.epoch, 2);
+        assert.equal(await readMysqlCheckpoint(bench.place, 'another'), null);
+        const empty = await Bench.open(server);
+        assert.equal(await readMysqlCheckpoint(empty.place, SOURCE), null);
+        await empty.dispose();
+      });
+
+      test('a lost connection is retriable, and the next save goes on', async () => {
+        await using proxy = await TcpProxy.open(bench.place.port);
+        const store = await bench.store({ port: proxy.port });
+        await store.save(sampleCheckpoint({ epoch: 3 }), 2);
+        await proxy.close();
+        await assert.rejects(
+          store.save(sampleCheckpoint({ epoch: 4 }), 3),
+          (error: { code: string; retriable: boolean }) => {
+            assert.equal(error.code, 'CHECKPOINT_UNREACHABLE');
+            return error.retriable;
+          },
+        );
+        await proxy.listen();
+        await store.save(sampleCheckpoint({ epoch: 4 }), 3);
+        assert.equal((await store.load())?.epoch, 4);
+        await store.close();
+      });
+
+      test('a wrong password, and a database that is not there, are named', async () => {
+        const place = { ...bench.place, source: SOURCE };
+        await assert.rejects(MysqlCheckpointStore.open({ ...place, password: 'wrong' }), { code: 'CHECKPOINT_DENIED' });
+        await assert.rejects(MysqlCheckpointStore.open({ ...place, database: randomName('none') }), {
+          code: 'CHECKPOINT_DENIED',
+        });
+        await assert.rejects(MysqlCheckpointStore.open({ ...place, port: 1 }), { code: 'CHECKPOINT_UNREACHABLE' });
+      });
+    });
+  });
+}

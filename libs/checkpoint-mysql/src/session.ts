@@ -1,0 +1,144 @@
+import { checkpointErrors } from '@mysync/checkpoint';
+import { causeText, isMysyncError, type MysyncError } from '@mysync/core';
+import { type Connection, createConnection, type ResultSetHeader, type RowDataPacket } from 'mysql2/promise';
+
+export interface MysqlPlace {
+  readonly host: string;
+  readonly port: number;
+  readonly user: string;
+  readonly password: string;
+  /** Where the tables stand. */
+  readonly database: string;
+  /** As node:tls spells it. */
+  readonly tls?: {
+    readonly ca?: string;
+    readonly cert?: string;
+    readonly key?: string;
+    readonly rejectUnauthorized: boolean;
+  };
+  /** For the connection, and for each answer. */
+  readonly timeoutMs?: number;
+}
+
+const TIMEOUT_MS = 10_000;
+/** The server or the way to it, not what was asked (mysql2, Node, and the manual's "Server Error Message Reference"). */
+const TRANSIENT = /^(PROTOCOL_|ECONN|ETIMEDOUT|EPIPE|EHOST|ENET|ENOTFOUND|EAI_)/;
+const TRANSIENT_NUMBERS: ReadonlySet<number> = new Set([
+  1040, // too many connections
+  1053, // shutdown in progress
+  1205, // lock wait timeout
+  1213, // deadlock
+  1290, // --read-only: a failover is under way
+  1836, // read only mode
+  1927, // connection was killed
+  3169, // session was killed
+]);
+const DENIED_NUMBERS: ReadonlySet<number> = new Set([1044, 1045, 1049, 1142, 1143, 1227, 1698]);
+
+/**
+ * A connection that is made when it is needed and made anew when it was lost: nothing in the session is relied on. A statement whose answer was
+ * lost may have been done: the statements of the store can be told so by what they find.
+ */
+export class CheckpointSession {
+  readonly #place: MysqlPlace;
+  #connection: Connection | undefined;
+
+  constructor(place: MysqlPlace) {
+    this.#place = place;
+  }
+
+  /** `host:port/database`, for error texts. */
+  get name(): string {
+    const { host, port, database } = this.#place;
+    return `${host}:${port}/${database}`;
+  }
+
+  async rows(sql: string, values: readonly unknown[]): Promise<readonly RowDataPacket[]> {
+    return await this.#run(async (connection, timeout) => {
+      const [rows] = await connection.query<RowDataPacket[]>({ sql, values: [...values], timeout });
+      return rows;
+    });
+  }
+
+  /** How many rows the statement found, changed or not. */
+  async change(sql: string, values: readonly unknown[]): Promise<number> {
+    return await this.#run(async (connection, timeout) => {
+      const [result] = await connection.query<ResultSetHeader>({ sql, values: [...values], timeout });
+      return result.affectedRows;
+    });
+  }
+
+  /** All statements or none; `each` says whether a statement's number of rows is as it must be. */
+  async changeAll(
+    statements: readonly { readonly sql: string; readonly values: readonly unknown[]; readonly rows?: number }[],
+  ): Promise<boolean> {
+    return await this.#run(async (connection, timeout) => {
+      await connection.query({ sql: 'START TRANSACTION', timeout });
+      for (const { sql, values, rows } of statements) {
+        const [result] = await connection.query<ResultSetHeader>({ sql, values: [...values], timeout });
+        if (rows === undefined || result.affectedRows === rows) continue;
+        await connection.query({ sql: 'ROLLBACK', timeout });
+        return false;
+      }
+      await connection.query({ sql: 'COMMIT', timeout });
+      return true;
+    });
+  }
+
+  close(): void {
+    this.#connection?.destroy();
+    this.#connection = undefined;
+  }
+
+  async #run<T>(act: (connection: Connection, timeoutMs: number) => Promise<T>): Promise<T> {
+    const timeoutMs = this.#place.timeoutMs ?? TIMEOUT_MS;
+    try {
+      this.#connection ??= await this.#connect(timeoutMs);
+      return await act(this.#connection, timeoutMs);
+    } catch (error) {
+      // whatever is open in the session ends with it
+      this.close();
+      throw this.#translate(error);
+    }
+  }
+
+  async #connect(timeoutMs: number): Promise<Connection> {
+    const { host, port, user, password, database, tls } = this.#place;
+    const connection = await createConnection({
+      host,
+      port,
+      user,
+      password,
+      database,
+      charset: 'utf8mb4_bin',
+      connectTimeout: timeoutMs,
+      supportBigNumbers: true,
+      bigNumberStrings: true,
+      ...(tls === undefined ? {} : { ssl: tls }),
+    });
+    // lost between two statements: the next one makes another
+    connection.on('error', () => {
+      connection.destroy();
+      if (this.#connection === connection) this.#connection = undefined;
+    });
+    await connection.query("SET SESSION sql_mode = 'STRICT_ALL_TABLES', SESSION autocommit = 1");
+    return connection;
+  }
+
+  #translate(error: unknown): MysyncError {
+    if (isMysyncError(error)) return error;
+    const { code = '', errno = 0 } = error as { code?: string; errno?: number };
+    const where = { path: this.name };
+    const message = `the checkpoint's tables in ${this.name}: ${causeText(error)}`;
+    if (DENIED_NUMBERS.has(errno)) return checkpointErrors.CHECKPOINT_DENIED({ message, where, cause: error });
+    if (TRANSIENT.test(code) || TRANSIENT_NUMBERS.has(errno)) {
+      return checkpointErrors.CHECKPOINT_UNREACHABLE({ message, where, cause: error });
+    }
+    return checkpointErrors.CHECKPOINT_UNWRITABLE({
+      message,
+      where,
+      remedy: 'Look at the cause: the tables mysync_checkpoint and mysync_schema_history must be as MySync made them.',
+      cause: error,
+    });
+  }
+}

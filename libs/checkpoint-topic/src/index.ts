@@ -1,0 +1,1 @@
+export { readTopicCheckpoint, TopicCheckpointStore, type TopicCheckpointStoreOptions } from './topic-store.ts';

@@ -1,0 +1,205 @@
+import { deflateRawSync, inflateRawSync } from 'node:zlib';
+import { checkpointErrors } from '@mysync/checkpoint';
+import { isMysyncError } from '@mysync/core';
+import type { OutgoingRecord, Publisher, Transport } from '@mysync/transport';
+
+const PARTITION = 0;
+/** Before it is compressed, a piece of a text: a record stays far below what topics take (Kafka: 1 MiB). */
+const PIECE_BYTES = 400_000;
+/** A topic that compaction is to keep small, and whose tombstones nobody has to see who was away. */
+const SPEC = {
+  partitions: 1,
+  compacted: true,
+  deleteRetentionMs: 7 * 86_400_000,
+  minCompactionLagMs: 0,
+  retentionMs: -1,
+};
+
+export interface TopicLogOptions {
+  readonly transport: Transport;
+  readonly topic: string;
+  readonly source: string;
+  readonly allowWeakerTopic: boolean;
+  readonly signal?: AbortSignal;
+}
+
+/** What the topic holds: key → value. */
+type State = Map<string, string>;
+
+/**
+ * Keys and texts in a compacted topic of one partition, written by one publisher at a time.
+ *
+ * 1. Opening fences: the producer epoch rises, the record `owner` is stored, and only then the topic is read up to it. What a predecessor got
+ *    in is seen, and nothing of it can follow.
+ * 2. `owner` holds the producer's identity, so that a name which the brokers have forgotten is fenced all the same.
+ * 3. A put of several keys is one batch where it fits; `put` resolves when all of it is durable.
+ */
+export class TopicLog {
+  readonly #options: TopicLogOptions;
+  readonly #publisher: Publisher;
+  readonly #state: State;
+
+  private constructor(options: TopicLogOptions, publisher: Publisher, state: State) {
+    this.#options = options;
+    this.#publisher = publisher;
+    this.#state = state;
+  }
+
+  static async open(options: TopicLogOptions): Promise<TopicLog> {
+    const { transport, topic, source, allowWeakerTopic, signal } = options;
+    await transport.ensureTopic({ ...SPEC, name: topic, allowWeaker: allowWeakerTopic });
+    const before = await readState(transport, topic, signal);
+    const publisher = await transport.openPublisher({
+      topic,
+      producer: `mysync-checkpoint-${source}`,
+      previous: readOwner(before),
+      ...(signal === undefined ? {} : { signal }),
+    });
+    try {
+      const log = new TopicLog(options, publisher, before);
+      await log.#putOwner();
+      const now = await readState(transport, topic, signal);
+      before.clear();
+      for (const [key, value] of now) before.set(key, value);
+      return log;
+    } catch (error) {
+      await publisher.close(0);
+      throw error;
+    }
+  }
+
+  get where(): string {
+    return `topic ${this.#options.topic}`;
+  }
+
+  get(key: string): string | undefined {
+    return this.#state.get(key);
+  }
+
+  keys(): readonly string[] {
+    return [...this.#state.keys()];
+  }
+
+  /** null removes a key. Throws CHECKPOINT_FENCED when a successor is active. */
+  async put(changes: readonly (readonly [key: string, value: string | null])[]): Promise<void> {
+    await this.#publish(changes.map(([key, value]) => record(key, value)));
+    for (const [key, value] of changes) {
+      if (value === null) this.#state.delete(key);
+      else this.#state.set(key, value);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#publisher.close(0);
+  }
+
+  async #putOwner(): Promise<void> {
+    await this.#publish([record(OWNER, JSON.stringify(this.#publisher.identity))]);
+  }
+
+  async #publish(records: readonly OutgoingRecord[]): Promise<void> {
+    for (;;) {
+      try {
+        for (const batch of batches(records, this.#publisher.maxBatchBytes)) {
+          await this.#publisher.publish(PARTITION, batch);
+        }
+        return;
+      } catch (error) {
+        if (isMysyncError(error, 'TRANSPORT_FENCED')) throw this.#fenced(error);
+        if (!isMysyncError(error, 'TRANSPORT_RENUMBER')) throw error;
+      }
+      await this.#renumber();
+    }
+  }
+
+  async #renumber(): Promise<void> {
+    try {
+      const identity = await this.#publisher.renumber();
+      await this.#publisher.publish(PARTITION, [record(OWNER, JSON.stringify(identity))]);
+    } catch (error) {
+      if (isMysyncError(error, 'TRANSPORT_FENCED')) throw this.#fenced(error);
+      if (!isMysyncError(error, 'TRANSPORT_RENUMBER')) throw error;
+    }
+  }
+
+  #fenced(cause: unknown): Error {
+    return checkpointErrors.CHECKPOINT_FENCED({
+      message: 'another reader of this source has taken over the topic of the checkpoint',
+      where: { path: this.where },
+      cause,
+    });
+  }
+}
+
+const OWNER = 'owner';
+
+/** What is stored, for looking on; empty when there is no such topic. */
+export async function readState(transport: Transport, topic: string, signal?: AbortSignal): Promise<State> {
+  const state: State = new Map();
+  if ((await transport.describeTopic(topic)) === null) return state;
+  const range = (await transport.offsetRanges(topic))[PARTITION];
+  if (range === undefined || range.earliest >= range.end) return state;
+  const from = range.earliest;
+  const options = { topic, partition: PARTITION, from, until: range.end, ...(signal === undefined ? {} : { signal }) };
+  for await (const batch of transport.read(options)) {
+    for (const { key, value } of batch.records) {
+      const name = Buffer.from(key).toString('utf8');
+      if (value === null) state.delete(name);
+      else state.set(name, unpack(value));
+    }
+  }
+  signal?.throwIfAborted();
+  return state;
+}
+
+/** Cuts a text so that each piece fits into a record. */
+export function pieces(text: string): readonly string[] {
+  const found: string[] = [];
+  for (let at = 0; at < text.length || found.length === 0; at += PIECE_BYTES)
+    found.push(text.slice(at, at + PIECE_BYTES));
+  return found;
+}
+
+function readOwner(state: State): Publisher['identity'] | null {
+  const text = state.get(OWNER);
+  if (text === undefined) return null;
+  try {
+    const { id, epoch } = JSON.parse(text) as Partial<Publisher['identity']>;
+    return typeof id === 'string' && Number.isSafeInteger(epoch) ? { id, epoch: epoch as number } : null;
+  } catch {
+    return null;
+  }
+}
+
+function record(key: string, value: string | null): OutgoingRecord {
+  return { key: Buffer.from(key), value: value === null ? null : deflateRawSync(Buffer.from(value)), headers: [] };
+}
+
+/** What is not ours stays readable as what it is not: the texts' own checksums say so. */
+function unpack(value: Uint8Array): string {
+  try {
+    return inflateRawSync(value).toString('utf8');
+  } catch {
+    return Buffer.from(value).toString('latin1');
+  }
+}
+
+/** In order, each of at most `maxBytes` but for a single record that is larger. */
+function batches(records: readonly OutgoingRecord[], maxBytes: number): OutgoingRecord[][] {
+  const all: OutgoingRecord[][] = [];
+  let bytes = 0;
+  for (const each of records) {
+    const size = each.key.length + (each.value?.length ?? 0) + RECORD_OVERHEAD;
+    const last = all[all.length - 1];
+    if (last === undefined || bytes + size > maxBytes) {
+      all.push([each]);
+      bytes = size;
+    } else {
+      last.push(each);
+      bytes += size;
+    }
+  }
+  return all;
+}
+
+const RECORD_OVERHEAD = 64;
