@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import {
   type Checkpoint,
-  type CheckpointStore,
   checkpointErrors,
+  type OwnedCheckpointStore,
   type OwnedLines,
   type OwnedText,
   parseCheckpoint,
@@ -47,7 +47,7 @@ const TABLES = [
  *    taken over, by compare-and-set on what was seen. Nobody's clock is compared with another's.
  * 3. A statement whose answer was lost is done again: the same content under the same name.
  */
-export class MysqlCheckpointStore implements CheckpointStore {
+export class MysqlCheckpointStore implements OwnedCheckpointStore {
   readonly #store: TextCheckpointStore;
   readonly #row: OwnedRow;
   #history: TextSchemaHistoryStore | undefined;

@@ -4,6 +4,7 @@ import { isMysyncError } from '@mysync/core';
 import type { OutgoingRecord, Publisher, Transport } from '@mysync/transport';
 
 const PARTITION = 0;
+const ANSWER_MS = 10_000;
 /** Before it is compressed, a piece of a text: a record stays far below what topics take (Kafka: 1 MiB). */
 const PIECE_BYTES = 400_000;
 /** A topic that compaction is to keep small, and whose tombstones nobody has to see who was away. */
@@ -32,7 +33,8 @@ type State = Map<string, string>;
  * 1. Opening fences: the producer epoch rises, the record `owner` is stored, and only then the topic is read up to it. What a predecessor got
  *    in is seen, and nothing of it can follow.
  * 2. `owner` holds the producer's identity, so that a name which the brokers have forgotten is fenced all the same.
- * 3. A put of several keys is one batch where it fits; `put` resolves when all of it is durable.
+ * 3. A put of several keys is one batch where it fits; `put` resolves when all of it is durable. One that is not in time is an error to its
+ *    caller, who tries again: what was sent may still be stored, but in the order in which it was sent.
  */
 export class TopicLog {
   readonly #options: TopicLogOptions;
@@ -101,7 +103,7 @@ export class TopicLog {
     for (;;) {
       try {
         for (const batch of batches(records, this.#publisher.maxBatchBytes)) {
-          await this.#publisher.publish(PARTITION, batch);
+          await this.#inTime(this.#publisher.publish(PARTITION, batch));
         }
         return;
       } catch (error) {
@@ -112,10 +114,25 @@ export class TopicLog {
     }
   }
 
+  async #inTime<T>(answer: Promise<T>): Promise<T> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      const message = `no answer in ${ANSWER_MS} ms to a record for ${this.where}`;
+      const where = { path: this.where };
+      timer = setTimeout(() => reject(checkpointErrors.CHECKPOINT_UNREACHABLE({ message, where })), ANSWER_MS);
+    });
+    try {
+      return await Promise.race([answer, late]);
+    } finally {
+      clearTimeout(timer);
+      answer.catch(() => undefined);
+    }
+  }
+
   async #renumber(): Promise<void> {
     try {
-      const identity = await this.#publisher.renumber();
-      await this.#publisher.publish(PARTITION, [record(OWNER, JSON.stringify(identity))]);
+      const identity = await this.#inTime(this.#publisher.renumber());
+      await this.#inTime(this.#publisher.publish(PARTITION, [record(OWNER, JSON.stringify(identity))]));
     } catch (error) {
       if (isMysyncError(error, 'TRANSPORT_FENCED')) throw this.#fenced(error);
       if (!isMysyncError(error, 'TRANSPORT_RENUMBER')) throw error;

@@ -1,6 +1,6 @@
 import {
   type Checkpoint,
-  type CheckpointStore,
+  type OwnedCheckpointStore,
   type OwnedLines,
   parseCheckpoint,
   type SchemaHistoryStore,
@@ -23,7 +23,7 @@ const HISTORY = 'schema';
  * 2. The checkpoint is one record, so it is whole.
  * 3. Lines of the history are records under a generation; a rewrite writes the next generation, then one record that says so.
  */
-export class TopicCheckpointStore implements CheckpointStore {
+export class TopicCheckpointStore implements OwnedCheckpointStore {
   readonly #log: TopicLog;
   readonly #store: TextCheckpointStore;
   #history: TextSchemaHistoryStore | undefined;

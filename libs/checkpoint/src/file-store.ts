@@ -6,7 +6,7 @@ import { checkpointErrors } from './errors.ts';
 import { FileSchemaHistoryStore } from './file-schema-history.ts';
 import { removeTemporaries, syncFolder, translate, writeSynced } from './files.ts';
 import { OwnerLock } from './owner-lock.ts';
-import type { Checkpoint, CheckpointStore } from './port.ts';
+import type { Checkpoint, OwnedCheckpointStore } from './port.ts';
 import type { SchemaHistoryStore } from './schema-history.ts';
 import { encodeVerified, requireReplaceable } from './text-store.ts';
 
@@ -32,7 +32,7 @@ export interface FileCheckpointStoreOptions {
  * 5. An owner that was frozen until its lock was given away cannot save any more: it looks at the lock after its new text is written,
  *    and who takes over removes such texts before loading, so its rename finds nothing.
  */
-export class FileCheckpointStore implements CheckpointStore {
+export class FileCheckpointStore implements OwnedCheckpointStore {
   readonly #path: string;
   readonly #temporary: string;
   readonly #lock: OwnerLock;

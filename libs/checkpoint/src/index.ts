@@ -7,7 +7,13 @@ export {
   readCheckpointFile,
   schemaHistoryPath,
 } from './file-store.ts';
-export type { Checkpoint, CheckpointStore, PartitionCheckpoint, SnapshotState } from './port.ts';
+export type {
+  Checkpoint,
+  CheckpointStore,
+  OwnedCheckpointStore,
+  PartitionCheckpoint,
+  SnapshotState,
+} from './port.ts';
 export {
   coversHead,
   type SchemaHistory,

@@ -5,7 +5,7 @@
  * checkpoint back.
  */
 import type { ChangeId, SourcePosition } from '@mysync/core';
-import type { SchemaHistoryHead } from './schema-history.ts';
+import type { SchemaHistoryHead, SchemaHistoryStore } from './schema-history.ts';
 
 /** What the guard knew of a partition at the last acked message that the checkpoint covers. */
 export interface PartitionCheckpoint {
@@ -57,4 +57,10 @@ export interface CheckpointStore {
    */
   save(checkpoint: Checkpoint, replaces: number | null): Promise<void>;
   close(): Promise<void>;
+}
+
+/** What a reader owns: its checkpoint, and the schema history under the same ownership. */
+export interface OwnedCheckpointStore extends CheckpointStore {
+  /** Closed with this store. */
+  schemaHistory(): Promise<SchemaHistoryStore>;
 }

@@ -6,7 +6,7 @@ export { takeFlags } from './flags.ts';
 export { configPath, type LoadOptions, type LoadResult, loadConfig } from './load.ts';
 export { printConfig, redactedConfig } from './print.ts';
 export { configurationPage, type OptionEntry, type OptionGroup, optionGroups, optionsHelp } from './reference.ts';
-export { plainTable, sourcesOf, topicOf } from './rules.ts';
+export { checkpointTopic, plainTable, sourcesOf, topicOf } from './rules.ts';
 export type {
   Config,
   ElasticsearchConfig,

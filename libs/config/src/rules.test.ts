@@ -7,6 +7,7 @@ interface Raw {
   sources: Record<string, Record<string, unknown>>;
   sinks: Record<string, Record<string, unknown>>;
   transport: Record<string, unknown>;
+  checkpoint?: Record<string, unknown>;
 }
 
 function base(): Raw {
@@ -43,6 +44,19 @@ const CONFLICTS: readonly (readonly [string, RegExp, (raw: Raw) => void])[] = [
     /minInsyncReplicas: 3 replicas .* but there are 2/,
     (raw) =>
       (raw.transport = { kind: 'kafka', kafka: { brokers: ['a:1'], replicationFactor: 2, minInsyncReplicas: 3 } }),
+  ],
+  [
+    'a checkpoint in MySQL without a server',
+    /checkpoint\.mysql is missing/,
+    (raw) => (raw.checkpoint = { kind: 'mysql' }),
+  ],
+  [
+    'a source whose topic is that of a checkpoint',
+    /topic 'shop-checkpoint' of its checkpoint is the topic of source 'other'/,
+    (raw) => {
+      raw.checkpoint = { kind: 'topic' };
+      raw.sources['other'] = { ...raw.sources['shop'], topic: 'shop-checkpoint' };
+    },
   ],
   [
     'deletions forgotten too soon',

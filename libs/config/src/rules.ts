@@ -29,6 +29,7 @@ export function crossFieldFindings(config: Config, where: Where): Findings {
   const findings: Findings = { problems: [], warnings: [] };
   sourceRules(config, where, findings);
   transportRules(config, where, findings);
+  checkpointRules(config, where, findings);
   sinkRules(config, where, findings);
   return findings;
 }
@@ -155,6 +156,31 @@ function transportRules({ transport }: Config, where: Where, findings: Findings)
       'Raise it, or accept the danger with transport.allowWeakerTopic: true.',
     );
   }
+}
+
+function checkpointRules({ checkpoint, sources }: Config, where: Where, findings: Findings): void {
+  const { kind, mysql } = checkpoint;
+  if (kind === 'mysql' && mysql === undefined) {
+    const message = 'checkpoint.mysql is missing';
+    const remedy = 'Set checkpoint.mysql with host, user, password and database, or use another checkpoint.kind.';
+    findings.problems.push(
+      configErrors.CONFIG_VALUE_MISSING({ message, where: where(['checkpoint', 'mysql']), remedy }),
+    );
+  }
+  tlsRule(mysql?.tls, ['checkpoint', 'mysql', 'tls'], where, findings);
+  if (kind !== 'topic') return;
+  for (const [name, source] of Object.entries(sources)) {
+    const topic = checkpointTopic(source.topic ?? name);
+    const other = Object.entries(sources).find(([each, { topic: own }]) => (own ?? each) === topic);
+    if (other === undefined) continue;
+    const message = `topic '${topic}' of its checkpoint is the topic of source '${other[0]}', too`;
+    conflict(findings, where(['sources', name]), message, 'Give one of the sources another topic.');
+  }
+}
+
+/** Where the checkpoint of the source with this topic stands, with checkpoint.kind: topic. */
+export function checkpointTopic(topic: string): string {
+  return `${topic}-checkpoint`;
 }
 
 function sinkRules(config: Config, where: Where, findings: Findings): void {

@@ -1,11 +1,12 @@
 /** What the next start of a reader would do, and whether checkpoint, server and topic let it. */
-import { type Checkpoint, readCheckpointFile } from '@mysync/checkpoint';
+import type { Checkpoint } from '@mysync/checkpoint';
 import type { Config } from '@mysync/config';
 import { type Finding, formatBinlogPosition } from '@mysync/core';
 import { belongingErrors, readerErrors } from '@mysync/reader';
 import type { StartIntent } from '@mysync/source-mysql';
 import type { Transport } from '@mysync/transport';
-import { checkpointPath, required, startAt } from './compose.ts';
+import { readCheckpoint } from './checkpoints.ts';
+import { required, startAt } from './compose.ts';
 import { errorFinding } from './output.ts';
 
 export interface SourceStart {
@@ -24,7 +25,7 @@ export async function loadCheckpoint(
   readonly finding: Finding;
 }> {
   try {
-    const loaded = await readCheckpointFile(checkpointPath(config, source));
+    const loaded = await readCheckpoint(config, source);
     const message =
       loaded === null
         ? `no checkpoint yet: begins with start: ${required(config.sources, source).start}`

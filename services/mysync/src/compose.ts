@@ -26,7 +26,7 @@ import type { PoisonPolicy } from '@mysync/writer';
 
 import { asMysyncError } from './output.ts';
 
-const MYSQL_PORT = 3306;
+export const MYSQL_PORT = 3306;
 
 interface TlsConfig {
   readonly ca?: Secret;
@@ -44,7 +44,7 @@ function pem(tls: TlsConfig): { ca?: string; cert?: string; key?: string } {
 }
 
 /** As node:tls spells it. */
-function nodeTls(tls: TlsConfig): { ca?: string; cert?: string; key?: string; rejectUnauthorized: boolean } {
+export function nodeTls(tls: TlsConfig): { ca?: string; cert?: string; key?: string; rejectUnauthorized: boolean } {
   return { ...pem(tls), rejectUnauthorized: tls.verify };
 }
 
@@ -60,7 +60,7 @@ export function sourceOptions(config: Config, name: string, logger: Logger, metr
     password: source.password?.reveal() ?? '',
     ...(source.tls === undefined ? {} : { tls: { ...pem(source.tls), verify: source.tls.verify } }),
     ...(source.serverId === undefined ? {} : { serverId: source.serverId }),
-    captures: compileTablePatterns(source.tables),
+    captures: capturedBy(config, name),
     tableRule: (ref: TableRef) => {
       const key = tableRefKey(ref);
       const columns = partitionBy.get(key);
@@ -82,6 +82,16 @@ export function sourceOptions(config: Config, name: string, logger: Logger, metr
     logger,
   };
 }
+
+/** The tables of a source. Our own are nobody's rows, whatever its patterns say. */
+function capturedBy(config: Config, name: string): (table: TableRef) => boolean {
+  const matches = compileTablePatterns(required(config.sources, name).tables);
+  const { kind, mysql } = config.checkpoint;
+  if (kind !== 'mysql') return matches;
+  return (ref) => matches(ref) && !(ref.database === mysql?.database && OWN_TABLES.has(ref.table));
+}
+
+const OWN_TABLES: ReadonlySet<string> = new Set(['mysync_checkpoint', 'mysync_schema_history']);
 
 /** What an option says of single tables, by `tableRefKey`. */
 function byTable<T>(option: Readonly<Record<string, T>>): ReadonlyMap<string, T> {

@@ -1,11 +1,11 @@
 /** The verbs that run: all in one process, a reader alone, the writers of a sink alone. */
-import { FileCheckpointStore } from '@mysync/checkpoint';
+import type { OwnedCheckpointStore } from '@mysync/checkpoint';
 import { type Config, sourcesOf, topicOf } from '@mysync/config';
 import { causeText, errorForLog, systemClock } from '@mysync/core';
 import { createLogger, createMetrics, type Logger, type Metrics, TelemetryServer } from '@mysync/telemetry';
 import type { Transport } from '@mysync/transport';
+import { openCheckpoints } from './checkpoints.ts';
 import {
-  checkpointPath,
   deadLetterSpec,
   fingerprintOf,
   groupOf,
@@ -78,9 +78,17 @@ async function runService(
   const startedAt = new Date().toISOString();
   try {
     // First of all: whoever starts the same twice is told so, and not that a port is taken.
-    const checkpoints = new Map<string, FileCheckpointStore>();
-    for (const source of choice.sources)
-      checkpoints.set(source, await openCheckpoint(context, config, lifecycle, source));
+    const checkpoints = new Map<string, OwnedCheckpointStore>();
+    const openAll = async (within: Transport | null): Promise<void> => {
+      for (const source of choice.sources) {
+        const store = await openCheckpoints({ config, logger, signal: context.signal }, source, within);
+        checkpoints.set(
+          source,
+          lifecycle.opened(`checkpoint of ${source}`, store, (opened) => opened.close()),
+        );
+      }
+    };
+    if (config.checkpoint.kind !== 'topic') await openAll(null);
     if (config.telemetry.enabled) {
       const parts = (): readonly (ReaderPart | WriterPart)[] => [...readers, ...writers];
       const server = lifecycle.opened(
@@ -108,6 +116,7 @@ async function runService(
     }
     const transport = await openTransport(config, { logger, metrics, maintenance: true });
     lifecycle.opened('transport', transport, (opened) => opened.close());
+    if (config.checkpoint.kind === 'topic') await openAll(transport);
     const service: Service = { context, config, lifecycle, logger, metrics, transport };
     for (const [source, store] of checkpoints) readers.push(await openReader(service, source, store));
     for (const sink of choice.sinks) {
@@ -126,17 +135,7 @@ async function runService(
   }
 }
 
-async function openCheckpoint(
-  { signal }: CommandContext,
-  config: Config,
-  lifecycle: Lifecycle,
-  source: string,
-): Promise<FileCheckpointStore> {
-  const store = await FileCheckpointStore.open({ path: checkpointPath(config, source), signal });
-  return lifecycle.opened(`checkpoint of ${source}`, store, (opened) => opened.close());
-}
-
-async function openReader(service: Service, source: string, checkpoints: FileCheckpointStore): Promise<ReaderPart> {
+async function openReader(service: Service, source: string, checkpoints: OwnedCheckpointStore): Promise<ReaderPart> {
   const { config, lifecycle, logger, metrics, transport, context } = service;
   // Loaded here, so that a writer does not pay for it.
   const { createMysqlSource } = await import('@mysync/source-mysql');

@@ -1,10 +1,11 @@
 /** `mysync status`: from the running process where one answers, else from checkpoints and offsets. */
-import { type Checkpoint, readCheckpointFile } from '@mysync/checkpoint';
+import type { Checkpoint } from '@mysync/checkpoint';
 import { type Config, sourcesOf, topicOf } from '@mysync/config';
 import { formatBinlogPosition, type SourcePosition } from '@mysync/core';
 import { createMetrics, silentLogger } from '@mysync/telemetry';
 import type { Transport } from '@mysync/transport';
-import { checkpointPath, groupOf, openTransport } from './compose.ts';
+import { readCheckpoint } from './checkpoints.ts';
+import { groupOf, openTransport } from './compose.ts';
 import { type CommandContext, type CommonOptions, requireConfig } from './context.ts';
 import { EXIT, ExitRequest } from './exit-codes.ts';
 import { count, errorText, table } from './output.ts';
@@ -68,7 +69,7 @@ export async function statusReport(config: Config): Promise<StatusReport> {
   const sources: SourceState[] = [];
   for (const source of Object.keys(config.sources)) {
     try {
-      sources.push(sourceState(source, live, await readCheckpointFile(checkpointPath(config, source))));
+      sources.push(sourceState(source, live, await readCheckpoint(config, source)));
     } catch (error) {
       unknown.push({ part: `source ${source}`, error: errorText(error) });
     }

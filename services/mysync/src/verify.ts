@@ -1,5 +1,4 @@
 /** `mysync verify`: compares tables with what a sink holds of them, while changes go on. */
-import { readCheckpointFile } from '@mysync/checkpoint';
 import { type Config, sourcesOf } from '@mysync/config';
 import { formatTableRef, systemClock, type TableRef } from '@mysync/core';
 import { compileTablePatterns } from '@mysync/mapping';
@@ -7,7 +6,8 @@ import type { Sink } from '@mysync/sink';
 import { type BinlogSource, createMysqlSource } from '@mysync/source-mysql';
 import { createLogger } from '@mysync/telemetry';
 import { isClean, Pipeline, type TableReport, TableVerifier } from '@mysync/verifier';
-import { checkpointPath, openSink, required, sourceOptions } from './compose.ts';
+import { readCheckpoint } from './checkpoints.ts';
+import { openSink, required, sourceOptions } from './compose.ts';
 import { type CommandContext, type CommonOptions, requireConfig, usageError } from './context.ts';
 import { commandErrors } from './errors.ts';
 import { EXIT, ExitRequest } from './exit-codes.ts';
@@ -88,7 +88,7 @@ async function verifySource(
     const reports: TableReport[] = [];
     const progress = new ProgressDisplay({ output: context.output, logger, clock: systemClock });
     const pipeline = new Pipeline({
-      loadCheckpoint: () => readCheckpointFile(checkpointPath(config, sourceName)),
+      loadCheckpoint: () => readCheckpoint(config, sourceName),
       sink,
       clock: systemClock,
       patienceMs: settings.patienceMs,

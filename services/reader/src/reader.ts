@@ -423,17 +423,25 @@ export class Reader {
 
   /** Waits for what is in flight, then saves the checkpoint behind it. */
   async #drain(session: Session): Promise<void> {
-    const { clock, drainMs } = this.#options;
+    await this.#atMost(this.#options.drainMs, session.pump.drain());
+    await this.#atMost(LAST_SAVE_MS, this.#saveCheckpoint(session));
+  }
+
+  async #atMost(ms: number, work: Promise<void>): Promise<void> {
     const expired = new AbortController();
-    const deadline = clock.sleep(drainMs, expired.signal).catch(() => undefined);
+    const deadline = this.#options.clock.sleep(ms, expired.signal).catch(() => undefined);
+    // what comes too late comes to nobody
+    work.catch(() => undefined);
     try {
-      await Promise.race([session.pump.drain(), deadline]);
+      await Promise.race([work, deadline]);
     } finally {
       expired.abort();
     }
-    await this.#saveCheckpoint(session);
   }
 }
+
+/** How long a stop waits for a store that does not answer. The checkpoint before is as right, it costs reading a little again. */
+const LAST_SAVE_MS = 3_000;
 
 /** False when the sleep was cut short by the signal. */
 async function pause(sleep: Promise<void>, signal: AbortSignal): Promise<boolean> {

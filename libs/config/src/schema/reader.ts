@@ -1,4 +1,15 @@
-import { choice, flag, integer, milliseconds, section, text } from './elements.ts';
+import {
+  choice,
+  flag,
+  formedText,
+  hostProblem,
+  integer,
+  milliseconds,
+  secret,
+  section,
+  text,
+  tls,
+} from './elements.ts';
 
 export function readerSection() {
   return section(
@@ -26,8 +37,25 @@ export function readerSection() {
 export function checkpointSection() {
   return section(
     {
-      kind: choice(['file'], 'Where readers keep their position.').default('file'),
-      path: text('Folder with one file per source. On a local disk.').default('./mysync-data/checkpoints'),
+      kind: choice(
+        ['file', 'mysql', 'topic'],
+        'Where readers keep their position: in files, in a table of MySQL or MariaDB, or in a compacted topic of the transport (TOPIC-checkpoint for each source).',
+      ).default('file'),
+      path: text('kind file: folder with one file per source. On a local disk.').default('./mysync-data/checkpoints'),
+      mysql: section(
+        {
+          host: formedText('The server.', 'HOST or HOST:PORT (port 3306 when left out)', (value) =>
+            hostProblem(value, false),
+          ),
+          user: text('A user that may SELECT, INSERT, UPDATE, DELETE and CREATE in the database.'),
+          password: secret('Password of the user.').exactOptional(),
+          tls: tls().exactOptional(),
+          database: text(
+            'The database, which must be there; the tables mysync_checkpoint and mysync_schema_history are made in it.',
+          ).default('mysync'),
+        },
+        'kind mysql: the database that keeps the tables.',
+      ).exactOptional(),
     },
     'Where a reader resumes.',
   );
