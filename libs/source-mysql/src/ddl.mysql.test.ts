@@ -1,9 +1,8 @@
-/** Rows are read with the columns of their own moment: cases B1, B3 to B7, B9, B10, B13, B14, B16, A13, A20. */
+/** Rows are read with the columns of their own moment: cases B1, B3 to B7, B9, B10, B13, B14, A13, A20. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { isMysyncError } from '@mysync/core';
 import type { BinlogSource, SourceItem } from './port.ts';
-import { FLAVORS, failureOf, readItems, readSnapshot, replay, rowsOf, TestDatabase } from './testing.fixture.ts';
+import { FLAVORS, readItems, readSnapshot, replay, rowsOf, TestDatabase } from './testing.fixture.ts';
 
 for (const flavor of FLAVORS) {
   describe(`DDL in the backlog on ${flavor}`, { timeout: 120_000 }, () => {
@@ -115,21 +114,6 @@ for (const flavor of FLAVORS) {
       const from = await both.currentPosition();
       await db.run(`INSERT INTO ${db.name}_x.q VALUES (1)`, `DROP DATABASE ${db.name}_x`);
       assert.deepEqual(changes(await readItems(both, from)), ['truncate q']);
-    });
-
-    it('stops where rows go with their partition', async () => {
-      for (const ddl of ['TRUNCATE PARTITION p0', 'DROP PARTITION p0', 'EXCHANGE PARTITION p0 WITH TABLE ex']) {
-        await db.run(
-          'CREATE TABLE ex (id INT PRIMARY KEY)',
-          'CREATE TABLE p (id INT PRIMARY KEY) PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN MAXVALUE)',
-          'INSERT INTO p VALUES (1), (20)',
-        );
-        const from = await source.currentPosition();
-        await db.run(`ALTER TABLE p ${ddl}`);
-        const error = await failureOf(readItems(source, from));
-        assert.ok(isMysyncError(error, 'SOURCE_PARTITION_DDL'), String(error));
-        await db.run('DROP TABLE p', 'DROP TABLE ex');
-      }
     });
 
     it('does not empty a table that a ghost table replaces (B10)', async () => {

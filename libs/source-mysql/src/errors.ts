@@ -139,19 +139,9 @@ export const sourceErrors = errorCatalogue({
       'The rows of an XA transaction were in a file of the log that is gone: start again with a snapshot. Keep files for longer than an XA transaction stays prepared.',
     retriable: false,
   },
-  SOURCE_STATEMENT_LOGGED: {
-    remedy:
-      "A session wrote with binlog_format other than ROW, so its rows are not in the log. SET GLOBAL binlog_format = 'ROW', find that session, and start again with a snapshot.",
-    retriable: false,
-  },
-  SOURCE_PARTITION_DDL: {
-    remedy:
-      'Rows of the table vanished or changed without row events. Start again with a snapshot; delete with DELETE instead.',
-    retriable: false,
-  },
   SOURCE_CASCADE_SUSPECTED: {
     remedy:
-      "Rows of the child table may have changed by a foreign key's CASCADE or SET NULL, which MariaDB does not log. Start again with a snapshot; set onCascade: warn to go on regardless.",
+      "MariaDB does not log the rows that a foreign key's CASCADE or SET NULL changes: the table is read again after each such change (onUnseenChange), which costs as much as the table is large. MySQL logs them from 9.6 on; before, they are not noticed.",
     retriable: false,
   },
   SOURCE_SERVER_CHANGED: {

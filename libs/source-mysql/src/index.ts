@@ -4,6 +4,7 @@ export type {
   BinlogSource,
   ServerIdentity,
   Snapshot,
+  SnapshotOptions,
   SnapshotProgress,
   SourceCommit,
   SourceItem,
@@ -11,7 +12,9 @@ export type {
   SourceRow,
   SourceTableChange,
   SourceTransaction,
+  SourceUnseenChange,
   StartIntent,
   TableReader,
+  UnseenCause,
 } from './port.ts';
 export { createMysqlSource } from './source.ts';

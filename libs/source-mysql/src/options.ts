@@ -44,8 +44,6 @@ export interface MysqlSourceOptions {
   readonly serverId?: number;
   captures(ref: TableRef): boolean;
   tableRule(ref: TableRef): TableRule;
-  /** A foreign key's cascade is not in MariaDB's log: stop when a captured table may have been changed by one (default), or warn. */
-  readonly onCascade?: 'stop' | 'warn';
   /** The server sends something at least this often; three times this without a byte and the connection is replaced. Default 5000. */
   readonly heartbeatMs?: number;
   /** Default 10000. */
@@ -72,7 +70,6 @@ export interface MysqlSourceOptions {
 export interface ResolvedOptions extends Omit<MysqlSourceOptions, 'tls' | 'serverId'> {
   readonly tls: SourceTls | undefined;
   readonly serverId: number | undefined;
-  readonly onCascade: 'stop' | 'warn';
   readonly heartbeatMs: number;
   readonly connectionTimeoutMs: number;
   readonly queueBytes: number;

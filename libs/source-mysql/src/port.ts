@@ -27,6 +27,24 @@ export interface SourceTableChange {
   readonly table: TableRef;
   readonly statement: string;
   readonly ordinal: number;
+  /** Rows that stay as they are may look otherwise now: columns, types or the key changed. */
+  readonly reshapes?: true;
+}
+
+/** Why rows of a table may have changed without row events. */
+export type UnseenCause = 'statement' | 'partition' | 'cascade' | 'rename';
+
+/**
+ * Rows of a table may have changed in the transaction without row events: only reading the table again, behind the transaction,
+ * tells. Comes last in its transaction, once per table and cause; counts as an ordinal, so that the transaction has a version of its own.
+ */
+export interface SourceUnseenChange {
+  readonly kind: 'unseen';
+  readonly table: TableRef;
+  readonly cause: UnseenCause;
+  /** The first one that did it; '' where none is at hand. */
+  readonly statement: string;
+  readonly ordinal: number;
 }
 
 export interface SourceCommit {
@@ -44,7 +62,13 @@ export interface SourceKeepalive {
   readonly timeMicros: number;
 }
 
-export type SourceItem = SourceTransaction | SourceRow | SourceTableChange | SourceCommit | SourceKeepalive;
+export type SourceItem =
+  | SourceTransaction
+  | SourceRow
+  | SourceTableChange
+  | SourceUnseenChange
+  | SourceCommit
+  | SourceKeepalive;
 
 export interface SnapshotProgress {
   readonly table: TableRef;
@@ -96,6 +120,16 @@ export interface StartIntent {
   readonly resume: { readonly position: SourcePosition; readonly serverUuid: string | null } | null;
 }
 
+export interface SnapshotOptions {
+  /**
+   * Only these, as far as they are there; they keep their definitions until they are read (DDL on them waits meanwhile), and somebody's long transaction
+   * is waited for but shortly (SOURCE_SNAPSHOT_RESTART). Left out: all captured tables, and none is an error.
+   */
+  readonly only?: readonly TableRef[];
+  onProgress(progress: SnapshotProgress): void;
+  readonly signal: AbortSignal;
+}
+
 export interface BinlogSource {
   /**
    * Everything the doctor looks at; never throws for a finding (but for unreachable hosts and wrong credentials). Without an intent
@@ -118,8 +152,8 @@ export interface BinlogSource {
   /** One table as it is now; throws where its rows cannot be read exactly. */
   openTable(options: { table: TableRef; chunkRows: number; signal: AbortSignal }): Promise<TableReader>;
 
-  /** Reads the captured tables consistently at one position. `onProgress` is called a few times a second. */
-  snapshot(options: { onProgress(progress: SnapshotProgress): void; signal: AbortSignal }): Promise<Snapshot>;
+  /** Reads captured tables consistently at one position. `onProgress` is called a few times a second. */
+  snapshot(options: SnapshotOptions): Promise<Snapshot>;
 
   /**
    * Follows the log from a transaction boundary; with '' as its file, behind its GTID set. Pulling the next batch takes over the last; while nothing is pulled the

@@ -22,7 +22,7 @@ import type {
   BinlogSource,
   ServerIdentity,
   Snapshot,
-  SnapshotProgress,
+  SnapshotOptions,
   SourceItem,
   StartIntent,
   TableReader,
@@ -50,7 +50,6 @@ class MysqlSource implements BinlogSource {
       ...options,
       tls: options.tls,
       serverId: options.serverId,
-      onCascade: options.onCascade ?? 'stop',
       heartbeatMs: options.heartbeatMs ?? 5000,
       connectionTimeoutMs: options.connectionTimeoutMs ?? 10_000,
       queueBytes: options.queueBytes ?? 8 << 20,
@@ -96,11 +95,11 @@ class MysqlSource implements BinlogSource {
     });
   }
 
-  async snapshot(options: { onProgress(progress: SnapshotProgress): void; signal: AbortSignal }): Promise<Snapshot> {
+  async snapshot(options: SnapshotOptions): Promise<Snapshot> {
     return await openSnapshot({
+      ...options,
       source: this.#options,
       openSession: () => this.#openSession(),
-      onProgress: options.onProgress,
       signal: AbortSignal.any([options.signal, this.#closed.signal]),
     });
   }

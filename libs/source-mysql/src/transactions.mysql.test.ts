@@ -168,27 +168,6 @@ for (const flavor of FLAVORS) {
       assert.equal(items.at(-1)?.kind, 'keepalive');
     });
 
-    it('stops at a statement that is logged as text (D6)', async () => {
-      await db.run(
-        'CREATE TABLE st (id INT PRIMARY KEY, a INT)',
-        'INSERT INTO st VALUES (1, 1)',
-        'SET SESSION binlog_format = STATEMENT',
-      );
-      try {
-        const text = await stops('SOURCE_STATEMENT_LOGGED', 'UPDATE st SET a = a + 1');
-        assert.match(text, new RegExp(`${db.name}\\.st`));
-        assert.match(text, /binlog\.\d+:\d+/);
-        assert.match(text, /binlog_format = 'ROW'/);
-        // a table that nobody captures is nobody's business
-        const none = db.source({ captures: (ref) => ref.table === 'nothing' });
-        from = await none.currentPosition();
-        await db.run('UPDATE st SET a = a + 1');
-        assert.equal(kinds(await readItems(none, from)), '');
-      } finally {
-        await db.run('SET SESSION binlog_format = ROW');
-      }
-    });
-
     it('reads XA COMMIT ONE PHASE as a commit', async () => {
       const items = await streamed(
         'CREATE TABLE xo (id INT PRIMARY KEY)',
@@ -232,20 +211,6 @@ for (const flavor of FLAVORS) {
           'INSERT INTO sv VALUES (1, 1)',
         );
         await db.run('DROP TABLE sv');
-      });
-
-      it('stops where a foreign key may have changed a captured table, or warns', async () => {
-        await db.run(
-          'CREATE TABLE p (id INT PRIMARY KEY)',
-          'CREATE TABLE c (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE)',
-          'INSERT INTO p VALUES (1), (2)',
-          'INSERT INTO c VALUES (1, 1)',
-        );
-        const text = await stops('SOURCE_CASCADE_SUSPECTED', 'DELETE FROM p WHERE id = 1');
-        assert.match(text, new RegExp(`${db.name}\\.c`));
-        const lenient = db.source({ onCascade: 'warn' });
-        assert.equal(kinds(await readItems(lenient, from)), 'begin row1 commit');
-        await db.run('DROP TABLE c', 'DROP TABLE p');
       });
 
       it('does not suspect a trigger that did not fire', async () => {

@@ -19,6 +19,8 @@ const TAGGED = { FLAGS: 0, UUID: 1, NUMBER: 2, TAG: 3, LAST_COMMITTED: 4, SEQUEN
 /** Fields of a heartbeat of version 2. */
 const HEARTBEAT = { END: 0, FILE: 1, OFFSET: 2 } as const;
 const LONGEST_XID_PART = 64;
+/** LOAD DATA: number of the file, where its name stands in the text, what to do with duplicates. */
+const LOADED_FILE_BYTES = 13;
 
 /** `serverId` is that of the event's header. The body is `buffer[start, end)`. */
 export function readControlEvent(
@@ -36,6 +38,8 @@ export function readControlEvent(
     case EVENT.QUERY:
     case EVENT.QUERY_COMPRESSED:
       return readQuery(reader, type === EVENT.QUERY_COMPRESSED);
+    case EVENT.EXECUTE_LOAD_QUERY:
+      return readQuery(reader, false, LOADED_FILE_BYTES);
     case EVENT.ROTATE:
       return { kind: 'rotate', offset: reader.uint64(), file: fileName(reader, reader.left) };
     case EVENT.GTID:
@@ -67,6 +71,7 @@ export function readControlEvent(
 function isControlEvent(type: number): boolean {
   return (
     type === EVENT.QUERY ||
+    type === EVENT.EXECUTE_LOAD_QUERY ||
     type === EVENT.ROTATE ||
     type === EVENT.XID ||
     type === EVENT.INCIDENT ||
@@ -78,12 +83,13 @@ function isControlEvent(type: number): boolean {
   );
 }
 
-/** Thread, seconds of execution, length of the database's name, error code, length of the variables; variables, database, text. */
-function readQuery(reader: ByteReader, compressed: boolean): ControlEvent {
+/** Thread, seconds of execution, length of the database's name, error code, length of the variables, perhaps more; variables, database, text. */
+function readQuery(reader: ByteReader, compressed: boolean, moreBytes = 0): ControlEvent {
   reader.skip(8);
   const databaseBytes = reader.uint(1);
   reader.skip(2);
-  reader.skip(reader.uint(2));
+  const variableBytes = reader.uint(2);
+  reader.skip(moreBytes + variableBytes);
   const database = reader.text(databaseBytes);
   reader.skip(1);
   const statement = compressed ? inflateEvent(reader.bytes(reader.left)).toString('utf8') : reader.text(reader.left);

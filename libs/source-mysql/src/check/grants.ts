@@ -94,7 +94,7 @@ export async function checkGrants(
 function snapshotDenied(account: string, databases: readonly string[], snapshot: boolean): Finding {
   const what = snapshot
     ? 'which the snapshot at the next start needs'
-    : 'which a snapshot would need; none will be taken at the next start';
+    : 'which reading a table again (onUnseenChange) and a snapshot need; none will be taken at the next start';
   const locks = databases.map((name) => `GRANT LOCK TABLES ON \`${name.replaceAll('`', '``')}\`.* TO ${account};`);
   return finding(
     snapshot ? 'error' : 'warning',

@@ -11,7 +11,7 @@ import { finding } from './settings.ts';
 
 export async function checkTables(
   session: ServerSession,
-  options: Pick<ResolvedOptions, 'captures' | 'tableRule' | 'onCascade'> & { readonly image: string },
+  options: Pick<ResolvedOptions, 'captures' | 'tableRule'> & { readonly image: string },
   tables: readonly TableRef[],
 ): Promise<Finding[]> {
   if (tables.length === 0) {

@@ -4,7 +4,7 @@
  * A table map is looked at once per version: equal bytes mean an equal table. What the map does not say (unique keys, MariaDB's
  * logical types, whether it is a sequence) is asked from the catalogue then.
  */
-import { type BinlogPosition, formatBinlogPosition, formatTableRef, type TableRef } from '@mysync/core';
+import { type BinlogPosition, formatBinlogPosition, formatTableRef, type TableRef, tableRefKey } from '@mysync/core';
 import { compileTable, type TablePlan } from '@mysync/wire';
 import { columnReader } from '../binlog/row-reader.ts';
 import { readTableMap, type TableMap, type TableMapColumn } from '../binlog/table-map.ts';
@@ -37,6 +37,8 @@ export interface TableBookOptions extends Pick<ResolvedOptions, 'captures' | 'ta
   readonly definitions?: Definitions | undefined;
   /** Captured tables that are there at the start. */
   readonly listed: readonly TableRef[];
+  /** Views of all databases at the start. */
+  readonly views: readonly TableRef[];
 }
 
 /** The columns of a MariaDB sequence, which is logged as if it were a table. */
@@ -61,9 +63,14 @@ export class TableBook {
   readonly #pages = new Map<string, Page>();
   readonly #captured = new Map<string, boolean>();
   readonly #cascades = new Map<string, readonly CascadingKey[]>();
+  /** Captured tables that are there, or were: by key. */
+  readonly #known = new Map<string, TableRef>();
+  readonly #views: ReadonlySet<string>;
 
   constructor(options: TableBookOptions) {
     this.#options = options;
+    for (const ref of options.listed) this.#known.set(tableRefKey(ref), ref);
+    this.#views = new Set(options.views.map(tableRefKey));
   }
 
   captures(ref: TableRef): boolean {
@@ -97,6 +104,7 @@ export class TableBook {
   ): Promise<KnownTable | null> {
     const map = readTableMap(buffer, start, end, this.#options.flavor);
     const table = await this.#understand(map, at, boundary);
+    if (table !== null) this.#known.set(tableRefKey(table.ref), table.ref);
     // a copy, so that the page does not keep the whole packet
     this.#pages.set(`${map.database}\0${map.table}`, { identity: Buffer.from(map.identity), table });
     return table;
@@ -104,20 +112,26 @@ export class TableBook {
 
   /** A captured table that is surely there, or was. */
   knows(ref: TableRef): boolean {
-    return this.tablesOf(ref.database).some((table) => table.table === ref.table);
+    return this.#known.has(tableRefKey(ref));
   }
 
-  /** The captured tables of a database, as far as known: those there at the start and those seen since. */
+  /** The captured tables, as far as known: those there at the start, and those seen since, in rows or in DDL. */
+  tables(): readonly TableRef[] {
+    return [...this.#known.values()];
+  }
+
   tablesOf(database: string): readonly TableRef[] {
-    const names = new Set(this.#options.listed.map((ref) => `${ref.database}\0${ref.table}`));
-    for (const [name, page] of this.#pages) if (page.table !== null) names.add(name);
-    return [...names]
-      .map((name) => ({ database: name.slice(0, name.indexOf('\0')), table: name.slice(name.indexOf('\0') + 1) }))
-      .filter((ref) => ref.database === database);
+    return this.tables().filter((ref) => ref.database === database);
+  }
+
+  /** A view that was there at the start. */
+  isView(ref: TableRef): boolean {
+    return this.#views.has(tableRefKey(ref));
   }
 
   /** After DDL: what the catalogue said may have changed. */
   forget(ref: TableRef): void {
+    this.#known.set(tableRefKey(ref), ref);
     this.#pages.delete(`${ref.database}\0${ref.table}`);
     this.#cascades.clear();
   }

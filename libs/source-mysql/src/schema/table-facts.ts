@@ -31,6 +31,15 @@ export async function listTables(
   return rows.map((row) => ({ database: row['db'] ?? '', table: row['name'] ?? '' })).filter((ref) => captures(ref));
 }
 
+/** Views of all databases but the server's own. */
+export async function listViews(session: ServerSession): Promise<readonly TableRef[]> {
+  const rows = await session.query(
+    `SELECT TABLE_SCHEMA AS db, TABLE_NAME AS name FROM information_schema.TABLES
+     WHERE TABLE_TYPE = 'VIEW' AND TABLE_SCHEMA NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')`,
+  );
+  return rows.map((row) => ({ database: row['db'] ?? '', table: row['name'] ?? '' }));
+}
+
 /** undefined when there is no such table (any more). */
 export async function readTableFacts(session: ServerSession, ref: TableRef): Promise<TableFacts | undefined> {
   const names = [ref.database, ref.table];

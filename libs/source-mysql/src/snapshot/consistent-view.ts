@@ -4,6 +4,11 @@
  * MariaDB tells the position of a consistent view by itself, without any lock. MySQL does not: writes are held off while the view is
  * made and the position is asked, for a few milliseconds: by FLUSH TABLES WITH READ LOCK, or, where that is not permitted (RELOAD),
  * by LOCK TABLES … READ of the captured tables, which waits for every transaction that has changed one of them.
+ *
+ * A view of a few tables while the stream runs is made gently and exactly:
+ * 1. MySQL: LOCK TABLES first, so that nobody waits but who writes to these tables, and never for long.
+ * 2. Their definitions are kept from before the view began until it is read. Else a RENAME in between would put another table's rows in their
+ *    place, as of a time when that was not yet the table (a ghost table that still lags behind its original).
  */
 import { isMysyncError, type SourcePosition, type TableRef } from '@mysync/core';
 import { sourceErrors } from '../errors.ts';
@@ -14,43 +19,68 @@ import type { ServerSession } from '../server/session.ts';
 
 /** How long to wait for running statements before giving up, so that nobody queues up behind our lock for long. */
 const LOCK_WAIT_SECONDS = 20;
+const BESIDE_LOCK_WAIT_SECONDS = 2;
 const YEAR_SECONDS = 31_536_000;
 
-/** Opens the view in `reader`; it lasts until that session ends. `control` is a second session. */
-export async function openConsistentView(
-  reader: ServerSession,
-  control: ServerSession,
-  tables: readonly TableRef[],
-): Promise<SourcePosition> {
+export interface ViewOptions {
+  /** The view lasts until this session ends. */
+  readonly reader: ServerSession;
+  /** A second session. */
+  readonly control: ServerSession;
+  readonly tables: readonly TableRef[];
+  /** Beside a running stream: 1 and 2 above. */
+  readonly beside: boolean;
+}
+
+export async function openConsistentView(options: ViewOptions): Promise<SourcePosition> {
+  const { reader, control, beside } = options;
   await reader.query(
     `SET SESSION time_zone = '+00:00', SESSION sql_mode = '', SESSION net_write_timeout = ${YEAR_SECONDS}, SESSION wait_timeout = ${YEAR_SECONDS}`,
   );
   await reader.query('SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ');
-  if (reader.facts.flavor === 'mariadb') return await mariadbView(reader);
-  return await mysqlView(reader, control, tables);
+  const lockWait = `SET SESSION lock_wait_timeout = ${beside ? BESIDE_LOCK_WAIT_SECONDS : LOCK_WAIT_SECONDS}`;
+  await control.query(lockWait);
+  if (beside) await reader.query(lockWait);
+  try {
+    if (reader.facts.flavor === 'mysql') return await mysqlView(options);
+    return await mariadbView(options);
+  } catch (error) {
+    throw lockError(error);
+  }
 }
 
-async function mariadbView(reader: ServerSession): Promise<SourcePosition> {
+/** Keeps the definitions of the tables until the session's transaction ends; whoever writes rows does not notice. */
+async function keepDefinitions(session: ServerSession, tables: readonly TableRef[]): Promise<void> {
+  for (const table of tables) await session.query(`SELECT 1 FROM ${quoteTable(table)} LIMIT 0`);
+}
+
+async function mariadbView({ reader, control, tables, beside }: ViewOptions): Promise<SourcePosition> {
   await withoutLog(reader);
+  if (beside) {
+    await control.query('START TRANSACTION READ ONLY');
+    await keepDefinitions(control, tables);
+  }
   await beginView(reader);
   const rows = await reader.query("SHOW STATUS LIKE 'binlog_snapshot_%'");
   const status = new Map(rows.map((row) => [String(row['Variable_name']).toLowerCase(), row['Value'] ?? '']));
   const file = status.get('binlog_snapshot_file') ?? '';
   const offset = Number(status.get('binlog_snapshot_position') ?? 0);
   if (file === '') throw sourceErrors.SOURCE_BINLOG_OFF({ message: 'the server writes no binary log' });
+  if (beside) {
+    await keepDefinitions(reader, tables);
+    await control.query('COMMIT');
+  }
   return { file, offset, gtidSet: (await mariadbGtidSet(reader, { file, offset })) ?? '' };
 }
 
-async function mysqlView(
-  reader: ServerSession,
-  control: ServerSession,
-  tables: readonly TableRef[],
-): Promise<SourcePosition> {
-  await control.query(`SET SESSION lock_wait_timeout = ${LOCK_WAIT_SECONDS}`);
+async function mysqlView({ reader, control, tables, beside }: ViewOptions): Promise<SourcePosition> {
+  const ways = beside ? [lockTables, lockServer] : [lockServer, lockTables];
   try {
-    await holdWrites(control, tables);
+    await holdWrites(control, tables, ways);
     await beginView(reader);
-    return await currentPosition(control);
+    const position = await currentPosition(control);
+    if (beside) await keepDefinitions(reader, tables);
+    return position;
   } finally {
     await control.query('UNLOCK TABLES');
   }
@@ -72,17 +102,28 @@ async function beginView(reader: ServerSession): Promise<void> {
   await reader.query('START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY');
 }
 
-async function holdWrites(control: ServerSession, tables: readonly TableRef[]): Promise<void> {
+type Lock = (control: ServerSession, tables: readonly TableRef[]) => Promise<unknown>;
+
+const lockServer: Lock = async (control) => await control.query('FLUSH TABLES WITH READ LOCK');
+const lockTables: Lock = async (control, tables) =>
+  await control.query(`LOCK TABLES ${tables.map((ref) => `${quoteTable(ref)} READ`).join(', ')}`);
+
+/** By the first way that is permitted. */
+async function holdWrites(
+  control: ServerSession,
+  tables: readonly TableRef[],
+  [first, second]: readonly Lock[],
+): Promise<void> {
   try {
-    await control.query('FLUSH TABLES WITH READ LOCK');
+    await first?.(control, tables);
     return;
   } catch (error) {
-    if (!isMysyncError(error, 'SOURCE_GRANT_MISSING')) throw lockError(error);
+    if (!isMysyncError(error, 'SOURCE_GRANT_MISSING')) throw error;
   }
   try {
-    await control.query(`LOCK TABLES ${tables.map((ref) => `${quoteTable(ref)} READ`).join(', ')}`);
+    await second?.(control, tables);
   } catch (error) {
-    if (!isMysyncError(error, 'SOURCE_GRANT_MISSING')) throw lockError(error);
+    if (!isMysyncError(error, 'SOURCE_GRANT_MISSING')) throw error;
     const account = (await control.first('SELECT CURRENT_USER() AS account'))?.['account'] ?? 'the user';
     throw sourceErrors.SOURCE_SNAPSHOT_DENIED({
       message: `${account} may neither hold off writes (RELOAD) nor lock the captured tables (LOCK TABLES)`,
@@ -96,7 +137,7 @@ async function holdWrites(control: ServerSession, tables: readonly TableRef[]): 
 function lockError(error: unknown): unknown {
   if (serverErrorNumber(error) !== SERVER_ERRORS.LOCK_WAIT_TIMEOUT) return error;
   return sourceErrors.SOURCE_SNAPSHOT_RESTART({
-    message: `writes could not be held off within ${LOCK_WAIT_SECONDS} s: a long statement or transaction is in the way`,
+    message: 'writes or DDL could not be held off: a long statement or transaction is in the way',
     cause: error,
   });
 }

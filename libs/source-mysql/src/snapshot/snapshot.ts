@@ -6,28 +6,27 @@
  * 3. A table that DDL changed before it was read is an error that starts the snapshot over, never a mixture.
  * 4. The lock that keeps DDL off a table while it is read is given back after it (savepoint), not kept until the end.
  */
-import type { SourcePosition, TableRef } from '@mysync/core';
+import { type SourcePosition, type TableRef, tableRefKey } from '@mysync/core';
 import { encodeTransaction } from '@mysync/wire';
 import { sourceErrors } from '../errors.ts';
 import type { ResolvedOptions } from '../options.ts';
-import type { Snapshot, SnapshotProgress, SourceItem } from '../port.ts';
+import type { Snapshot, SnapshotOptions, SourceItem } from '../port.ts';
 import { listTables } from '../schema/table-facts.ts';
+import { currentPosition } from '../server/log-state.ts';
 import type { ServerSession } from '../server/session.ts';
 import { openConsistentView } from './consistent-view.ts';
 import { estimateRows } from './estimate.ts';
 import { readTableRows, type TableReading, understandTable } from './table-rows.ts';
 
-export interface SnapshotOptions {
+export interface OpenSnapshotOptions extends SnapshotOptions {
   readonly source: ResolvedOptions;
   openSession(): Promise<ServerSession>;
-  onProgress(progress: SnapshotProgress): void;
-  readonly signal: AbortSignal;
 }
 
 /** Between two calls of `onProgress` for one table. */
 const PROGRESS_MS = 250;
 
-export async function openSnapshot(options: SnapshotOptions): Promise<Snapshot> {
+export async function openSnapshot(options: OpenSnapshotOptions): Promise<Snapshot> {
   const reader = await options.openSession();
   let control: ServerSession | undefined;
   try {
@@ -35,13 +34,19 @@ export async function openSnapshot(options: SnapshotOptions): Promise<Snapshot> 
     await control.query('SET SESSION wait_timeout = 31536000');
     // MySQL else tells row counts of up to a day ago
     if (control.facts.flavor === 'mysql') await control.query('SET SESSION information_schema_stats_expiry = 0');
-    const tables = await listTables(control, options.source.captures);
-    if (tables.length === 0) {
+    const { source, only } = options;
+    const wanted = only === undefined ? undefined : new Set(only.map(tableRefKey));
+    const captures = (ref: TableRef): boolean => source.captures(ref) && (wanted?.has(tableRefKey(ref)) ?? true);
+    const tables = await listTables(control, captures);
+    if (tables.length === 0 && only === undefined) {
       throw sourceErrors.SOURCE_TABLES_NONE({ message: 'no table that the user can see is to be captured' });
     }
     const readings: TableReading[] = [];
-    for (const table of tables) readings.push(await understandTable(control, table, options.source));
-    const position = await openConsistentView(reader, control, tables);
+    for (const table of tables) readings.push(await understandTable(control, table, source));
+    const position =
+      tables.length === 0
+        ? await currentPosition(control)
+        : await openConsistentView({ reader, control, tables, beside: only !== undefined });
     return new TableSnapshot({ ...options, reader, control, tables, readings, position });
   } catch (error) {
     reader.close();
@@ -50,7 +55,7 @@ export async function openSnapshot(options: SnapshotOptions): Promise<Snapshot> 
   }
 }
 
-interface TableSnapshotOptions extends SnapshotOptions {
+interface TableSnapshotOptions extends OpenSnapshotOptions {
   readonly reader: ServerSession;
   readonly control: ServerSession;
   readonly tables: readonly TableRef[];

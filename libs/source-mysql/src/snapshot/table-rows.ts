@@ -124,6 +124,7 @@ const CHANGED: ReadonlySet<number> = new Set([
   SERVER_ERRORS.NO_SUCH_TABLE,
   SERVER_ERRORS.BAD_FIELD,
   SERVER_ERRORS.NO_SUCH_DATABASE,
+  SERVER_ERRORS.TABLESPACE_DISCARDED,
 ]);
 
 function readError(error: unknown, table: TableRef): unknown {

@@ -29,7 +29,7 @@ import { PartialRows } from '../reread/partial-rows.ts';
 import { RowLookup } from '../reread/row-lookup.ts';
 import { Charsets } from '../schema/charsets.ts';
 import { TableBook } from '../schema/table-book.ts';
-import { listTables } from '../schema/table-facts.ts';
+import { listTables, listViews } from '../schema/table-facts.ts';
 import { LazySession } from '../server/lazy-session.ts';
 import { checkPosition, logFiles, replicaName } from '../server/log-state.ts';
 import { freeServerId } from '../server/server-id.ts';
@@ -241,6 +241,7 @@ class LogRun {
       const start = await reachable(session, this.#from);
       const charsets = await Charsets.load(session);
       const listed = await listTables(session, source.captures);
+      const views = await listViews(session);
       const names = await session.variables(['lower_case_table_names']);
       const serverId = await freeServerId(session, this.#identity.serverId, replicaName(source.name));
       this.#identity.serverId = serverId;
@@ -291,6 +292,7 @@ class LogRun {
         charsets,
         definitions,
         listed,
+        views,
       });
       const memory = { limitBytes: source.spoolBytes, usedBytes: 0, folder: source.spoolFolder };
       const search = new PreparedSearch({

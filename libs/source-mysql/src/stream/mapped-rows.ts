@@ -11,20 +11,21 @@ import {
   isMysyncError,
   parseBinlogPosition,
   type TableRef,
+  tableRefKey,
 } from '@mysync/core';
 import type { EncodedRow, TransactionBlock } from '@mysync/wire';
 import type { LogEvent } from '../binlog/log-event.ts';
 import { type RowsEvent, readHeldColumns, readRowsEvent } from '../binlog/rows-event.ts';
 import { readTableId, readTableName } from '../binlog/table-map.ts';
 import { sourceErrors } from '../errors.ts';
-import type { ResolvedOptions } from '../options.ts';
+import type { UnseenCause } from '../port.ts';
 import type { LoggedTransaction } from '../reread/commit-barrier.ts';
 import type { PartialRows } from '../reread/partial-rows.ts';
 import type { KnownTable, TableBook } from '../schema/table-book.ts';
 import { RowsTranscriber } from '../transcribe/rows-transcriber.ts';
 import type { TransactionSpool } from './transaction-spool.ts';
 
-export interface MappedRowsOptions extends Pick<ResolvedOptions, 'onCascade' | 'logger'> {
+export interface MappedRowsOptions {
   readonly book: TableBook;
   readonly spool: TransactionSpool;
   readonly partialRows: PartialRows;
@@ -45,6 +46,8 @@ export interface EventSpot {
 export interface RowsOwner extends LoggedTransaction {
   readonly block: TransactionBlock;
   ordinals: number;
+  /** Rows of the table may have changed without a trace. */
+  unseen(table: TableRef, cause: UnseenCause): void;
 }
 
 interface MappedTable {
@@ -97,7 +100,7 @@ export class MappedRows {
     const mapped = this.#mapped.get(id);
     const ends = (buffer.readUInt16LE(start + 6) & STATEMENT_END) !== 0;
     if (mapped === undefined) {
-      if (ends && id === NO_TABLE) return this.#endStatement(spot);
+      if (ends && id === NO_TABLE) return this.#endStatement(owner);
       throw sourceErrors.SOURCE_EVENT_UNREADABLE({
         message: 'the log holds rows of a table that was not mapped before',
         where: { position: spot.place },
@@ -105,8 +108,8 @@ export class MappedRows {
     }
     mapped.hasRows = true;
     const partial = mapped.table === null ? undefined : this.#transcribe(mapped.table, event, spot, owner);
-    if (partial !== undefined) return partial.then(() => (ends ? this.#endStatement(spot) : undefined));
-    return ends ? this.#endStatement(spot) : undefined;
+    if (partial !== undefined) return partial.then(() => (ends ? this.#endStatement(owner) : undefined));
+    return ends ? this.#endStatement(owner) : undefined;
   }
 
   async #learn(ref: TableRef, event: LogEvent, spot: EventSpot): Promise<void> {
@@ -166,24 +169,19 @@ export class MappedRows {
    * A captured table that a statement mapped without changing a row may be the child of a foreign key whose rows the server changed
    * without a trace.
    */
-  #endStatement(spot: EventSpot): Promise<void> | undefined {
+  #endStatement(owner: RowsOwner): Promise<void> | undefined {
     let isSilent = false;
     for (const entry of this.#mapped.values()) isSilent ||= entry.table !== null && !entry.hasRows;
     const mapped = isSilent ? [...this.#mapped.values()] : [];
     this.#mapped.clear();
-    return isSilent ? this.#suspectCascades(mapped, spot) : undefined;
+    return isSilent ? this.#suspectCascades(mapped, owner) : undefined;
   }
 
-  async #suspectCascades(mapped: readonly MappedTable[], spot: EventSpot): Promise<void> {
-    const { book, onCascade, logger } = this.#options;
-    const names = new Set(mapped.map((entry) => formatTableRef(entry.ref)));
+  async #suspectCascades(mapped: readonly MappedTable[], owner: RowsOwner): Promise<void> {
+    const names = new Set(mapped.map((entry) => tableRefKey(entry.ref)));
     for (const { ref } of mapped.filter((entry) => entry.table !== null && !entry.hasRows)) {
-      const key = (await book.cascades(ref)).find((cascade) => names.has(formatTableRef(cascade.parent)));
-      if (key === undefined) continue;
-      const where = { table: formatTableRef(ref), parent: formatTableRef(key.parent), position: spot.place };
-      const message = `a change of ${where.parent} may have changed rows of ${where.table} by a foreign key`;
-      if (onCascade === 'stop') throw sourceErrors.SOURCE_CASCADE_SUSPECTED({ message, where });
-      logger.warn({ code: 'SOURCE_CASCADE_SUSPECTED', ...where }, message);
+      const keys = await this.#options.book.cascades(ref);
+      if (keys.some((cascade) => names.has(tableRefKey(cascade.parent)))) owner.unseen(ref, 'cascade');
     }
   }
 }

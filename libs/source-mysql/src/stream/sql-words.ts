@@ -77,6 +77,26 @@ export class SqlWords {
     return false;
   }
 
+  /** Whether one of the words is among those that are left. */
+  mention(...words: readonly string[]): boolean {
+    return this.#tokens.slice(this.#at).some(({ kind, text }) => kind === 'word' && words.includes(text.toUpperCase()));
+  }
+
+  /** The first two words of each clause that is left. */
+  clauseHeads(): string[] {
+    const heads: string[] = [];
+    let depth = 0;
+    let begins = true;
+    for (let at = this.#at; at < this.#tokens.length; at += 1) {
+      const { kind, text } = this.#tokens[at] as SqlToken;
+      if (begins) heads.push(`${text} ${this.#tokens[at + 1]?.text ?? ''}`.toUpperCase());
+      if (kind === 'symbol' && text === '(') depth += 1;
+      if (kind === 'symbol' && text === ')') depth -= 1;
+      begins = kind === 'symbol' && text === ',' && depth === 0;
+    }
+    return heads;
+  }
+
   name(): string {
     const token = this.#tokens[this.#at];
     this.#at += 1;

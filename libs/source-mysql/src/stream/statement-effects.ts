@@ -1,7 +1,6 @@
-/** What a statement of the log means for captured tables: changes of whole tables, or an error where it may have changed rows unseen. */
+/** What a statement of the log means for captured tables: changes of whole tables, and tables whose rows may have changed unseen. */
 import { formatTableRef, type TableRef } from '@mysync/core';
-import type { Logger } from '@mysync/telemetry';
-import { sourceErrors } from '../errors.ts';
+import type { SourceTableChange, UnseenCause } from '../port.ts';
 import type { TableBook } from '../schema/table-book.ts';
 import type { StatementMeaning } from './statement.ts';
 
@@ -9,13 +8,11 @@ export interface StatementEffectsOptions {
   readonly book: TableBook;
   /** The server writes names of tables in lower case (lower_case_table_names). */
   readonly foldsNames: boolean;
-  readonly logger: Logger;
 }
 
-export interface TableEffect {
-  readonly kind: 'truncate' | 'ddl';
-  readonly table: TableRef;
-}
+export type TableEffect =
+  | (Pick<SourceTableChange, 'table' | 'reshapes'> & { readonly kind: 'truncate' | 'ddl' })
+  | { readonly kind: 'unseen'; readonly table: TableRef; readonly cause: UnseenCause };
 
 export class StatementEffects {
   readonly #options: StatementEffectsOptions;
@@ -24,45 +21,52 @@ export class StatementEffects {
     this.#options = options;
   }
 
-  /** In the order in which they happen. `place` is for errors. */
-  of(meaning: StatementMeaning, statement: string, place: string): TableEffect[] {
+  /** In the order in which they happen. */
+  of(meaning: StatementMeaning, statement: string): TableEffect[] {
     switch (meaning.kind) {
       case 'empties':
         return this.#captured(meaning.tables).map((table) => ({ kind: 'truncate', table }));
       case 'ddl':
-        return this.#captured(meaning.tables).map((table) => ({ kind: 'ddl', table }));
+        return this.#captured(meaning.tables).map((table) => ({
+          kind: 'ddl',
+          table,
+          ...(meaning.reshapes ? { reshapes: true } : {}),
+        }));
       case 'drops-database':
         return this.#options.book
           .tablesOf(this.#fold(meaning.database))
           .map((table) => ({ kind: 'truncate', table }) as const);
       case 'renames':
-        return this.#rename(meaning.pairs, place);
-      case 'moves-rows': {
-        const [ref] = this.#captured(meaning.tables);
-        if (ref === undefined) return [];
-        throw sourceErrors.SOURCE_PARTITION_DDL({
-          message: `rows of ${formatTableRef(ref)} moved with a partition or tablespace`,
-          where: { table: formatTableRef(ref), position: place, statement: short(statement) },
-        });
-      }
-      case 'may-change-rows': {
-        const named = this.#captured(meaning.tables);
-        const ref = named.find((table) => this.#options.book.knows(table)) ?? named[0];
-        const hides = meaning.known && /^\W*(select|do|call)\b/i.test(statement);
-        if (ref === undefined && !hides) return [];
-        const table = ref === undefined ? 'unknown' : formatTableRef(ref);
-        throw sourceErrors.SOURCE_STATEMENT_LOGGED({
-          message: `a statement that may change rows of ${ref === undefined ? 'captured tables' : table} is logged as text`,
-          where: { table, position: place, statement: short(statement) },
-        });
-      }
+        return this.#rename(meaning.pairs);
+      case 'moves-rows':
+        return this.#captured(meaning.tables).flatMap((table): TableEffect[] => [
+          { kind: 'ddl', table },
+          { kind: 'unseen', table, cause: 'partition' },
+        ]);
+      case 'may-change-rows':
+        return this.#unseen(meaning, statement);
       default:
         return [];
     }
   }
 
-  /** A name that another table takes over in the same statement is a swap (gh-ost, pt-osc): its rows are those of the copy. */
-  #rename(pairs: readonly { readonly from: TableRef; readonly to: TableRef }[], place: string): TableEffect[] {
+  /**
+   * Every name in the text may be a table's: those that surely are none are left out. What a function, a procedure or a view changes is not in the
+   * text, nor is what a name that is not known stands for: any table then.
+   */
+  #unseen(meaning: StatementMeaning & { kind: 'may-change-rows' }, statement: string): TableEffect[] {
+    const { book } = this.#options;
+    const named = this.#captured(meaning.tables);
+    const known = named.filter((table) => book.knows(table));
+    const calls = named.length === 0 && meaning.known && /^\W*(select|do|call)\b/i.test(statement);
+    const views = meaning.tables.some((ref) => book.isView(this.#foldRef(ref)));
+    const hides = calls || views || (named.length > 0 && known.length === 0);
+    const tables = hides ? book.tables() : known;
+    return tables.map((table) => ({ kind: 'unseen', table, cause: 'statement' }));
+  }
+
+  /** A name that another table takes over in the same statement is a swap (gh-ost, pt-osc): there is no time without the table. */
+  #rename(pairs: readonly { readonly from: TableRef; readonly to: TableRef }[]): TableEffect[] {
     const targets = new Set(pairs.map((pair) => formatTableRef(this.#foldRef(pair.to))));
     const effects: TableEffect[] = [];
     for (const { from, to } of pairs) {
@@ -70,12 +74,9 @@ export class StatementEffects {
         if (!targets.has(formatTableRef(table))) effects.push({ kind: 'truncate', table });
         effects.push({ kind: 'ddl', table });
       }
+      // the rows that it had before are in the log under its former name, or not at all
       for (const table of this.#captured([to])) {
-        effects.push({ kind: 'ddl', table });
-        this.#options.logger.warn(
-          { table: formatTableRef(table), from: formatTableRef(from), position: place },
-          'a table took the name of a captured table: the rows it had before are in the log under its former name, or not at all',
-        );
+        effects.push({ kind: 'ddl', table }, { kind: 'unseen', table, cause: 'rename' });
       }
     }
     return effects;
@@ -93,8 +94,4 @@ export class StatementEffects {
   #fold(name: string): string {
     return this.#options.foldsNames ? name.toLowerCase() : name;
   }
-}
-
-function short(statement: string): string {
-  return statement.length > 300 ? `${statement.slice(0, 300)}…` : statement;
 }

@@ -14,7 +14,8 @@ export type StatementMeaning =
   | { readonly kind: 'renames'; readonly pairs: readonly { readonly from: TableRef; readonly to: TableRef }[] }
   /** Rows of the tables came or went with their partition or tablespace. */
   | { readonly kind: 'moves-rows'; readonly tables: readonly TableRef[] }
-  | { readonly kind: 'ddl'; readonly tables: readonly TableRef[] }
+  /** `reshapes`: rows that stay may look otherwise now. */
+  | { readonly kind: 'ddl'; readonly tables: readonly TableRef[]; readonly reshapes: boolean }
   | { readonly kind: 'drops-database'; readonly database: string }
   /** May change rows of any of these tables: a statement of a session without row format, or one that we do not know. */
   | { readonly kind: 'may-change-rows'; readonly tables: readonly TableRef[]; readonly known: boolean };
@@ -27,6 +28,9 @@ const HARMLESS_VERBS = new Set(
   ),
 );
 const DML_VERBS = new Set('INSERT REPLACE UPDATE DELETE LOAD WITH CALL SELECT DO VALUES TABLE'.split(' '));
+/** Beginnings of the clauses of ALTER TABLE after which every row looks as before, and has the name it had. */
+const KEEPS_ROWS =
+  /^(?:ADD (?:INDEX|KEY|FULLTEXT|SPATIAL|FOREIGN|CHECK|PARTITION)|DROP (?:INDEX|KEY|FOREIGN|CHECK|PARTITION)|(?:RENAME|ALTER) (?:INDEX|KEY)|(?:ENABLE|DISABLE) KEYS|(?:ENGINE|COMMENT|AUTO_INCREMENT|ALGORITHM|LOCK|FORCE|ORDER|ROW_FORMAT|KEY_BLOCK_SIZE|STATS_\w+|WAIT|NOWAIT|PARTITION|REMOVE|REORGANIZE|COALESCE|REBUILD|TRUNCATE|EXCHANGE|RENAME TO|RENAME AS)\b)/;
 /** Objects whose definition may hold any text but that hold no rows. */
 const ROWLESS_OBJECTS = new Set(
   'USER ROLE VIEW TRIGGER PROCEDURE FUNCTION EVENT SERVER PACKAGE SEQUENCE TABLESPACE LOGFILE UNDO RESOURCE SPATIAL INSTANCE LIBRARY'.split(
@@ -83,7 +87,7 @@ function drop(words: SqlWords): StatementMeaning {
 /** `[ONLINE] [UNIQUE] … INDEX name … ON table`, which changes no row. */
 function index(words: SqlWords): StatementMeaning | undefined {
   if (!words.skipTo(8, 'INDEX')) return undefined;
-  return words.skipTo(20, 'ON') ? { kind: 'ddl', tables: [words.table()] } : HARMLESS;
+  return words.skipTo(20, 'ON') ? { kind: 'ddl', tables: [words.table()], reshapes: false } : HARMLESS;
 }
 
 function rename(words: SqlWords): StatementMeaning {
@@ -100,12 +104,14 @@ function rename(words: SqlWords): StatementMeaning {
 
 function alter(words: SqlWords): StatementMeaning {
   words.take('ONLINE');
-  words.take('IGNORE');
+  const drops = words.take('IGNORE');
   if (!words.take('TABLE')) return HARMLESS;
   words.take('IF', 'EXISTS');
   const table = words.table();
   const others: TableRef[] = [];
-  let moves = false;
+  // rows that a new unique key does not allow are dropped
+  let moves = drops && words.mention('UNIQUE', 'PRIMARY');
+  const reshapes = words.clauseHeads().some((head) => !KEEPS_ROWS.test(head));
   let renamed: TableRef | undefined;
   for (; !words.done; words.skip()) {
     if (words.is('TRUNCATE', 'PARTITION') || words.is('DROP', 'PARTITION') || words.is('IMPORT', 'TABLESPACE'))
@@ -134,7 +140,7 @@ function alter(words: SqlWords): StatementMeaning {
   }
   if (moves) return { kind: 'moves-rows', tables: [table, ...others] };
   if (renamed !== undefined) return { kind: 'renames', pairs: [{ from: table, to: renamed }] };
-  return { kind: 'ddl', tables: [table] };
+  return { kind: 'ddl', tables: [table], reshapes };
 }
 
 function create(words: SqlWords): StatementMeaning {
@@ -143,7 +149,7 @@ function create(words: SqlWords): StatementMeaning {
   if (words.take('TABLE')) {
     words.take('IF', 'NOT', 'EXISTS');
     const tables = [words.table()];
-    return replaces ? { kind: 'empties', tables, drops: true } : { kind: 'ddl', tables };
+    return replaces ? { kind: 'empties', tables, drops: true } : { kind: 'ddl', tables, reshapes: false };
   }
   if (ROWLESS_OBJECTS.has(words.peek()) || words.is('DEFINER') || words.is('ALGORITHM') || words.is('SQL'))
     return HARMLESS;

@@ -7,20 +7,21 @@
  * 3. An event that may hold captured changes and cannot be read exactly is an error. Events are skipped only when their type
  *    is known to hold none, or says of itself that it may be ignored.
  * 4. Ordinals count captured changes in log order, from 1, a key change as two; what ROLLBACK TO cut off does not count.
+ * 5. Tables whose rows may have changed unseen come last, one item for each and its cause, whatever was rolled back: a table without transactions
+ *    keeps what was done to it, and a reading too many does no harm.
  *
  *     begin ──► rows, savepoints ──► commit ──► ready ──(drain)──► between transactions
  *                     └─ rollback: discarded ───────────────────────────┘
  */
 import {
   type BinlogPosition,
-  type ChangeId,
   formatBinlogPosition,
   type GtidSet,
   parseGtidSet,
   type SourcePosition,
 } from '@mysync/core';
 import type { Logger } from '@mysync/telemetry';
-import { encodeTransaction, type TransactionBlock } from '@mysync/wire';
+import { encodeTransaction } from '@mysync/wire';
 import { EVENT, isRowsEvent } from '../binlog/column-types.ts';
 import { EVENT_FLAG, isMadeUp, type LogEvent } from '../binlog/log-event.ts';
 import { type QueryContext, readQueryContext } from '../binlog/query-context.ts';
@@ -32,11 +33,12 @@ import type { PartialRows } from '../reread/partial-rows.ts';
 import type { TableBook } from '../schema/table-book.ts';
 import { LogCursor } from './log-position.ts';
 import { type EventSpot, MappedRows } from './mapped-rows.ts';
+import { OpenTransaction } from './open-transaction.ts';
 import { readStatement, type StatementMeaning } from './statement.ts';
 import { StatementEffects, type TableEffect } from './statement-effects.ts';
 import type { TransactionSpool } from './transaction-spool.ts';
 
-export interface TransactionAssemblerOptions extends Pick<ResolvedOptions, 'name' | 'onCascade' | 'logger' | 'clock'> {
+export interface TransactionAssemblerOptions extends Pick<ResolvedOptions, 'name' | 'logger' | 'clock'> {
   readonly flavor: 'mysql' | 'mariadb';
   readonly serverUuid: string;
   readonly from: SourcePosition;
@@ -47,18 +49,6 @@ export interface TransactionAssemblerOptions extends Pick<ResolvedOptions, 'name
   readonly definitions: Definitions | undefined;
   /** The server writes names of tables in lower case (lower_case_table_names). */
   readonly foldsNames: boolean;
-}
-
-interface Open {
-  readonly id: ChangeId;
-  readonly commitTimeMicros: number;
-  readonly block: TransactionBlock;
-  /** The one statement that follows is the whole of it. */
-  readonly standalone: boolean;
-  /** BEGIN was seen, or is implied. */
-  inBlock: boolean;
-  isXa: boolean;
-  ordinals: number;
 }
 
 export class TransactionAssembler {
@@ -79,8 +69,8 @@ export class TransactionAssembler {
   #placeFile = '';
   #timeMicros = 0;
   #moved = false;
-  #open: Open | undefined;
-  #ready: Open | undefined;
+  #open: OpenTransaction | undefined;
+  #ready: OpenTransaction | undefined;
 
   constructor(options: TransactionAssemblerOptions) {
     this.#options = options;
@@ -169,7 +159,7 @@ export class TransactionAssembler {
       batch.length = from;
       return false;
     }
-    batch.push(this.#drained(open));
+    this.#drained(open, batch);
     return true;
   }
 
@@ -179,14 +169,17 @@ export class TransactionAssembler {
     if (open === undefined) return;
     yield [{ kind: 'begin', id: open.id, commitTimeMicros: open.commitTimeMicros }];
     yield* this.#spool.drain();
-    yield [this.#drained(open)];
+    const last: SourceItem[] = [];
+    this.#drained(open, last);
+    yield last;
   }
 
-  #drained(open: Open): SourceItem {
+  #drained(open: OpenTransaction, items: SourceItem[]): void {
+    open.tellUnseen(items);
     this.#ready = undefined;
     this.#pass(open.id.gtid);
     this.#moved = false;
-    return { kind: 'commit', position: this.#boundary, ordinals: open.ordinals };
+    items.push({ kind: 'commit', position: this.#boundary, ordinals: open.ordinals });
   }
 
   /** What moved since the last item without one, if anything did. */
@@ -204,19 +197,19 @@ export class TransactionAssembler {
     const time = commitTimeMicros > 0 ? commitTimeMicros : this.#timeMicros;
     const { name, serverUuid } = this.#options;
     const block = encodeTransaction({ source: name, serverUuid, id, commitTimeMicros: time });
-    this.#open = { id, commitTimeMicros: time, block, ...how, isXa: false, ordinals: 0 };
+    this.#open = new OpenTransaction({ id, commitTimeMicros: time, block, ...how });
   }
 
   /** Of an event that needs one: logs without GTID events begin with BEGIN, or with the statement itself. */
-  #opened(at: number): Open {
+  #opened(at: number): OpenTransaction {
     if (this.#open === undefined) this.#begin(at, '', 0, { standalone: false, inBlock: false });
-    return this.#open as Open;
+    return this.#open as OpenTransaction;
   }
 
   #commit(): void {
     const open = this.#open;
     this.#rows.clear();
-    if (open === undefined || this.#spool.count === 0) {
+    if (open === undefined || (this.#spool.count === 0 && !open.hasUnseen)) {
       this.#finishEmpty();
       return;
     }
@@ -297,7 +290,9 @@ export class TransactionAssembler {
         this.#commit();
         return undefined;
       case 'rollback':
-        this.#finishEmpty();
+        this.#spool.clear();
+        if (this.#open !== undefined) this.#open.ordinals = 0;
+        this.#commit();
         return undefined;
       case 'savepoint':
         this.#opened(at);
@@ -314,8 +309,8 @@ export class TransactionAssembler {
       default: {
         const open = this.#opened(at);
         const noted = this.#note(event, statement, database, at);
-        if (noted !== undefined) return noted.then(() => this.#take(open, meaning, statement, at));
-        this.#take(open, meaning, statement, at);
+        if (noted !== undefined) return noted.then(() => this.#take(open, meaning, statement));
+        this.#take(open, meaning, statement);
         return undefined;
       }
     }
@@ -329,8 +324,8 @@ export class TransactionAssembler {
     return definitions.note(statement, database, context, place, this.#boundary.file === '' ? place : this.#boundary);
   }
 
-  #take(open: Open, meaning: StatementMeaning, statement: string, at: number): void {
-    for (const effect of this.#effects.of(meaning, statement, this.#place(at))) this.#change(effect, statement);
+  #take(open: OpenTransaction, meaning: StatementMeaning, statement: string): void {
+    for (const effect of this.#effects.of(meaning, statement)) this.#change(effect, statement);
     // MySQL logs CREATE TABLE … SELECT as one group that goes on with rows
     if (open.inBlock || (!open.standalone && /\bSTART TRANSACTION\s*$/i.test(statement))) {
       open.inBlock = true;
@@ -340,7 +335,11 @@ export class TransactionAssembler {
   }
 
   #change(effect: TableEffect, statement: string): void {
-    const open = this.#open as Open;
+    const open = this.#open as OpenTransaction;
+    if (effect.kind === 'unseen') {
+      open.unseen(effect.table, effect.cause, statement);
+      return;
+    }
     open.ordinals += 1;
     const from = this.#spool.tail.length;
     this.#spool.tail.push({ ...effect, statement, ordinal: open.ordinals });
@@ -355,8 +354,9 @@ export class TransactionAssembler {
       case EVENT.HEARTBEAT:
       case EVENT.HEARTBEAT_V2:
         // the server has nothing newer: its log is read up to now
-        if (this.#open === undefined) this.#timeMicros = this.#options.clock.now() * 1000;
-        if (this.#boundary.file !== '') this.#moved = true;
+        if (this.#open !== undefined) return;
+        this.#timeMicros = this.#options.clock.now() * 1000;
+        this.#pass('');
         return;
       case EVENT.STOP:
       case EVENT.BINLOG_CHECKPOINT:
@@ -365,6 +365,9 @@ export class TransactionAssembler {
       case EVENT.FORMAT_DESCRIPTION:
         this.#learnFile(event.seconds);
         return;
+      case EVENT.APPEND_BLOCK: // pieces of a file: the statement that loads them comes by itself
+      case EVENT.BEGIN_LOAD_QUERY:
+      case EVENT.DELETE_FILE:
       case EVENT.INTVAR:
       case EVENT.RAND:
       case EVENT.USER_VAR:
@@ -381,12 +384,6 @@ export class TransactionAssembler {
         // those of captured tables come as whole ones
         throw this.#unreadable(at, 'a partial JSON update');
       }
-      case EVENT.BEGIN_LOAD_QUERY:
-      case EVENT.EXECUTE_LOAD_QUERY:
-        throw sourceErrors.SOURCE_STATEMENT_LOGGED({
-          message: 'a LOAD DATA statement is logged as text',
-          where: { position: this.#place(at) },
-        });
       case EVENT.INCIDENT:
         throw this.#unreadable(at, 'an incident: the server says that changes are missing from its log');
       default:

@@ -1,0 +1,51 @@
+import { type ChangeId, type TableRef, tableRefKey } from '@mysync/core';
+import type { TransactionBlock } from '@mysync/wire';
+import type { SourceItem, SourceUnseenChange, UnseenCause } from '../port.ts';
+import type { RowsOwner } from './mapped-rows.ts';
+
+/** Characters of a statement that are kept for whoever is told of it. */
+const STATEMENT_LENGTH = 300;
+
+/** The transaction under way, but for its rows. */
+export class OpenTransaction implements RowsOwner {
+  readonly id: ChangeId;
+  readonly commitTimeMicros: number;
+  readonly block: TransactionBlock;
+  /** The one statement that follows is the whole of it. */
+  readonly standalone: boolean;
+  /** BEGIN was seen, or is implied. */
+  inBlock: boolean;
+  isXa = false;
+  ordinals = 0;
+  /** By table and cause; made when there is one. */
+  #unseen: Map<string, Omit<SourceUnseenChange, 'ordinal'>> | undefined;
+
+  constructor(options: Pick<OpenTransaction, 'id' | 'commitTimeMicros' | 'block' | 'standalone' | 'inBlock'>) {
+    this.id = options.id;
+    this.commitTimeMicros = options.commitTimeMicros;
+    this.block = options.block;
+    this.standalone = options.standalone;
+    this.inBlock = options.inBlock;
+  }
+
+  get hasUnseen(): boolean {
+    return this.#unseen !== undefined;
+  }
+
+  unseen(table: TableRef, cause: UnseenCause, statement = ''): void {
+    this.#unseen ??= new Map();
+    const key = `${tableRefKey(table)}\0${cause}`;
+    if (this.#unseen.has(key)) return;
+    const short = statement.length > STATEMENT_LENGTH ? `${statement.slice(0, STATEMENT_LENGTH)}…` : statement;
+    this.#unseen.set(key, { kind: 'unseen', table, cause, statement: short });
+  }
+
+  /** Appends what was noted, with the ordinals that follow. */
+  tellUnseen(items: SourceItem[]): void {
+    if (this.#unseen === undefined) return;
+    for (const unseen of this.#unseen.values()) {
+      this.ordinals += 1;
+      items.push({ ...unseen, ordinal: this.ordinals });
+    }
+  }
+}
