@@ -84,7 +84,7 @@ export interface Snapshot {
   readonly serverUuid: string;
   readonly tables: readonly TableRef[];
   /**
-   * Rows (`row` items, ordinal 0) of all tables in bounded memory, a `sweep` item after each table. Pulling the next batch takes over the last.
+   * Rows (`row` items, ordinal 0, their change named by `position`) of all tables in bounded memory, a `sweep` item after each table. Pulling the next batch takes over the last.
    */
   readonly items: AsyncIterable<readonly SourceItem[]>;
   close(): Promise<void>;

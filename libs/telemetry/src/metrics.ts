@@ -45,9 +45,14 @@ export function createMetrics() {
         'source',
       ]),
       checkpointAge: gauge('reader_checkpoint_age_seconds', 'Time since the checkpoint last moved.', ['source']),
-      incompleteTables: gauge('reader_incomplete_tables', 'Captured tables whose earlier rows the log does not hold.', [
-        'source',
-      ]),
+      incompleteTables: gauge('reader_incomplete_tables', 'Captured tables of which the log lacks rows.', ['source']),
+      unseenChanges: counter(
+        'reader_unseen_changes_total',
+        'Times that rows of a table may have changed and the log does not show how, by cause.',
+        ['source', 'table', 'cause'],
+      ),
+      resyncingTables: gauge('reader_resyncing_tables', 'Captured tables that are to be read again.', ['source']),
+      resyncs: counter('reader_resyncs_total', 'Tables read again.', ['source']),
       reconnects: counter('reader_source_reconnects_total', 'Connections to the source that were replaced.', [
         'source',
       ]),

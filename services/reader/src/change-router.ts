@@ -59,6 +59,8 @@ export interface RouterOptions {
  * 1. A version is a function of the checkpoint's counter and the log's content alone: reading again gives the same.
  * 2. A change is dropped only when its partition's frontier names the same transaction and an equal or later ordinal, or a
  *    later transaction (same server, so positions compare).
+ * 3. Rows of a view are never dropped: their version lies above that of everything before the view's place and below that of everything
+ *    behind it, and uses no counter up.
  */
 export class ChangeRouter {
   readonly #options: RouterOptions;
@@ -68,6 +70,8 @@ export class ChangeRouter {
   #transaction: RoutedTransaction | null = null;
   /** Of a transaction that changed a table. */
   #block: TransactionBlock | null = null;
+  /** The open transaction is a view. */
+  #inView = false;
 
   constructor(options: RouterOptions) {
     this.#options = options;
@@ -76,9 +80,24 @@ export class ChangeRouter {
     this.#waiting = this.#frontiers.filter((frontier) => frontier !== null).length;
   }
 
+  /** The newest change found published that reading has not come to yet; null when there is none. */
+  get ahead(): ChangeId | null {
+    let newest: ChangeId | null = null;
+    for (const frontier of this.#frontiers) {
+      if (frontier === null) continue;
+      if (newest === null || isLater(frontier.change, newest)) newest = frontier.change;
+    }
+    return newest;
+  }
+
   /** Counter of the transaction that is open, else of the last one. */
   get transactionCounter(): number {
     return this.#counter;
+  }
+
+  /** The transaction that is open. */
+  get openTransaction(): ChangeId | null {
+    return this.#transaction?.id ?? null;
   }
 
   begin(item: SourceItem & { kind: 'begin' }): void {
@@ -90,6 +109,22 @@ export class ChangeRouter {
   /** Rows of a snapshot follow: their version is the counter as it stands, below that of every later transaction. */
   beginSnapshot(timeMicros: number): void {
     this.#beginAs(NO_CHANGE, timeMicros);
+  }
+
+  /**
+   * Rows of a table as of a place that reading has come to follow, until `endView`. With the ordinal 0 their version is the one just before
+   * that of the next transaction's first change.
+   */
+  beginView(place: BinlogPosition, commitTimeMicros: number): void {
+    const id = { file: place.file, offset: place.offset, gtid: '', ordinal: 0 };
+    this.#transaction = { id, commitTimeMicros, counter: this.#counter + 1 };
+    this.#block = null;
+    this.#inView = true;
+  }
+
+  endView(): void {
+    this.#inView = false;
+    this.#transaction = null;
   }
 
   /** The partition of a row, or -1 when recovery found it published. */
@@ -153,10 +188,15 @@ export class ChangeRouter {
 
   #published(partition: number, ordinal: number): boolean {
     const frontier = this.#frontiers[partition];
-    if (frontier === undefined || frontier === null) return false;
+    if (this.#inView || frontier === undefined || frontier === null) return false;
     const { id } = this.#open();
     // passed frontiers are forgotten at begin, so this one lies in this transaction or in a later one
     if (compareBinlogPositions(frontier.change, id) > 0) return true;
     return !frontier.whole && ordinal <= frontier.change.ordinal;
   }
+}
+
+function isLater(a: ChangeId, b: ChangeId): boolean {
+  const distance = compareBinlogPositions(a, b);
+  return distance > 0 || (distance === 0 && a.ordinal > b.ordinal);
 }

@@ -1,49 +1,71 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CompleteTables } from './complete-tables.ts';
+import type { SourceTableChange } from '@mysync/source-mysql';
+import { CompleteTables, type TableTurn } from './complete-tables.ts';
 
-const table = { database: 'shop', table: 't' };
+const at = (table: string) => ({ database: 'shop', table });
 
-test('a table made while its changes are read is complete, a dropped or renamed one is not', () => {
+function note(
+  tables: CompleteTables,
+  kind: SourceTableChange['kind'],
+  table: string,
+  statement: string,
+): TableTurn | null {
+  return tables.note({ kind, table: at(table), statement, ordinal: 1 });
+}
+
+test('a table made or emptied while its changes are read is complete, a dropped or renamed one is not', () => {
   const tables = new CompleteTables(['shop.a']);
-  tables.note({ kind: 'ddl', table, statement: '/* by me */ CREATE TABLE t (id INT PRIMARY KEY)' });
+  assert.equal(note(tables, 'ddl', 't', '/* by me */ CREATE TABLE t (id INT PRIMARY KEY)'), 'begins');
   assert.deepEqual(tables.names, ['shop.a', 'shop.t']);
-  tables.note({ kind: 'truncate', table, statement: 'TRUNCATE t' });
+  assert.equal(note(tables, 'truncate', 't', 'TRUNCATE t'), 'begins');
   assert.deepEqual(tables.names, ['shop.a', 'shop.t']);
-  tables.note({ kind: 'truncate', table, statement: 'DROP TABLE `t`' });
+  assert.equal(note(tables, 'truncate', 't', 'DROP TABLE `t`'), 'gone');
   assert.deepEqual(tables.names, ['shop.a']);
-  tables.note({
-    kind: 'truncate',
-    table: { database: 'shop', table: 'a' },
-    statement: '-- moved\nRENAME TABLE a TO b',
-  });
+  assert.equal(note(tables, 'truncate', 'a', '-- moved\nRENAME TABLE a TO b'), 'gone');
   assert.deepEqual(tables.names, []);
+  assert.equal(note(tables, 'truncate', 'a', 'CREATE OR REPLACE TABLE a (id INT)'), 'begins');
+  assert.deepEqual(tables.names, ['shop.a']);
 });
 
-test('captured tables without their earlier rows are named', () => {
+test('captured tables that are not complete are named', () => {
   const tables = new CompleteTables(['shop.a']);
-  tables.compare(['shop.b', 'shop.a', 'log.c']);
-  assert.deepEqual(tables.missing, ['log.c', 'shop.b']);
-  tables.note({ kind: 'truncate', table: { database: 'shop', table: 'b' }, statement: 'DROP TABLE b' });
-  assert.deepEqual(tables.missing, ['log.c']);
+  const lacking = tables.lackingOf([at('b'), at('a'), at('c')]);
+  assert.deepEqual(lacking, [at('b'), at('c')]);
+  for (const table of lacking) tables.lack(table);
+  assert.deepEqual(tables.missing, ['shop.b', 'shop.c']);
+  note(tables, 'truncate', 'b', 'DROP TABLE b');
+  assert.deepEqual(tables.missing, ['shop.c']);
+  note(tables, 'truncate', 'c', 'TRUNCATE TABLE c');
+  assert.deepEqual([tables.missing, tables.names], [[], ['shop.a', 'shop.c']]);
 });
 
-test('a table that took a captured name is missing its rows, the former name is not', () => {
-  const tables = new CompleteTables(['shop.t']);
-  const statement = 'RENAME TABLE t TO t2';
-  assert.equal(tables.note({ kind: 'truncate', table, statement }), null);
-  assert.equal(tables.note({ kind: 'ddl', table, statement }), null);
-  assert.match(
-    tables.note({ kind: 'ddl', table: { database: 'shop', table: 't2' }, statement }) ?? '',
-    /not in the log/,
-  );
-  assert.deepEqual(tables.missing, ['shop.t2']);
+test('a table whose rows are awaited is neither complete nor missing, and complete once they are read', () => {
+  const tables = new CompleteTables(['shop.a']);
+  tables.awaitRows(at('a'));
+  assert.deepEqual([tables.names, tables.missing], [[], []]);
+  tables.hold(at('a'));
+  assert.deepEqual(tables.names, ['shop.a']);
+  tables.lack(at('a'));
+  assert.deepEqual([tables.names, tables.missing], [[], ['shop.a']]);
+});
+
+test('CREATE TABLE IF NOT EXISTS says nothing of a table that may have been there', () => {
+  const tables = new CompleteTables([]);
+  const statement = 'CREATE /* x */ TABLE IF NOT EXISTS t (id INT)';
+  tables.awaitRows(at('t'));
+  assert.equal(note(tables, 'ddl', 't', statement), null);
+  tables.lack(at('u'));
+  assert.equal(note(tables, 'ddl', 'u', statement), null);
   assert.deepEqual(tables.names, []);
+  assert.equal(note(tables, 'ddl', 't', 'CREATE TABLE t (id INT)'), 'begins');
+  assert.equal(note(tables, 'ddl', 'v', statement), 'begins');
+  assert.deepEqual(tables.names, ['shop.t', 'shop.v']);
 });
 
-test('an ALTER is worth a word, a CREATE is not', () => {
+test('an ALTER is told by what it does to unchanged rows', () => {
   const tables = new CompleteTables(['shop.t']);
-  assert.match(tables.note({ kind: 'ddl', table, statement: 'ALTER TABLE t ADD x INT DEFAULT 7' }) ?? '', /shape/);
-  assert.match(tables.note({ kind: 'ddl', table, statement: '/*!50000 ALTER */ TABLE t ADD y INT' }) ?? '', /shape/);
-  assert.equal(tables.note({ kind: 'ddl', table, statement: 'CREATE TABLE t (id INT)' }), null);
+  const change = { kind: 'ddl', table: at('t'), statement: 'ALTER TABLE t ADD x INT DEFAULT 7', ordinal: 1 } as const;
+  assert.equal(tables.note({ ...change, reshapes: true }), 'reshaped');
+  assert.equal(tables.note(change), null);
 });

@@ -1,17 +1,22 @@
-import { formatTableRef } from '@mysync/core';
+import { formatTableRef, type TableRef } from '@mysync/core';
 import type { SourceTableChange } from '@mysync/source-mysql';
 
 /** Comments and blanks before the first word of a statement; `/*!` and `/*M!` hold code. */
 const LEADING = /^(?:\s+|\/\*(?!M?!)[\s\S]*?\*\/|\/\*M?!\d*|--[^\n]*\n|#[^\n]*\n)+/;
+/** Wherever it stands: taken for one too often, a table is read once too often. */
+const IF_NOT_EXISTS = /\bif\b[\s\S]*?\bnot\b[\s\S]*?\bexists\b/i;
+
+/** What a change of a whole table means: from now on the log holds all its rows, it is gone, or unchanged rows look otherwise. */
+export type TableTurn = 'begins' | 'gone' | 'reshaped';
 
 /**
- * Which tables the log holds completely, so that a sink built from it alone equals the source: those a snapshot read, and those that were
- * made while their changes were read. A dropped or renamed name is none of them any more.
+ * Which tables the log holds completely, so that a sink built from it alone equals the source: those that were read as a whole, and
+ * those that were made or emptied while their changes were read. A dropped or renamed name is none of them any more.
  */
 export class CompleteTables {
   readonly #names: Set<string>;
-  /** Names that a rename took away, until its other half is seen. */
-  readonly #renamedAway = new Set<string>();
+  /** Their rows are about to be read. */
+  readonly #awaited = new Set<string>();
   readonly #missing = new Set<string>();
 
   constructor(names: readonly string[]) {
@@ -22,34 +27,62 @@ export class CompleteTables {
     return [...this.#names].sort();
   }
 
-  /** Captured tables whose earlier rows are not in the log. */
+  /** Captured tables of which the log lacks rows, and nobody reads them. */
   get missing(): readonly string[] {
     return [...this.#missing].sort();
   }
 
-  /** Takes a change of a whole table into account; gives what an operator should know about it, or null. */
-  note({ kind, table, statement }: Pick<SourceTableChange, 'kind' | 'table' | 'statement'>): string | null {
+  /** Takes a change of a whole table into account. */
+  note({ kind, table, statement, reshapes }: SourceTableChange): TableTurn | null {
     const name = formatTableRef(table);
     const verb = /^\w+/.exec(statement.replace(LEADING, ''))?.[0]?.toLowerCase();
     if (verb === 'create') {
-      this.#names.add(name);
-    } else if (kind === 'truncate' && (verb === 'drop' || verb === 'rename' || verb === 'alter')) {
-      this.#names.delete(name);
-      this.#missing.delete(name);
-      if (verb !== 'drop') this.#renamedAway.add(name);
-    } else if (kind === 'ddl' && (verb === 'alter' || verb === 'rename')) {
-      if (this.#renamedAway.delete(name)) return null;
-      if (!this.#names.has(name)) {
-        this.#missing.add(name);
-        return 'the rows that the table has are not in the log under this name: start again with a snapshot (docs/runbook/start-again.md)';
-      }
-      return 'the table changed its shape: rows keep the shape they were written with in the sinks until they change again';
+      const mayHaveBeenThere = this.#awaited.has(name) || this.#missing.has(name);
+      if (mayHaveBeenThere && IF_NOT_EXISTS.test(statement)) return null;
+      this.hold(table);
+      return 'begins';
     }
-    return null;
+    if (kind === 'truncate' && verb === 'truncate') {
+      this.hold(table);
+      return 'begins';
+    }
+    if (kind === 'truncate') {
+      for (const set of [this.#names, this.#awaited, this.#missing]) set.delete(name);
+      return 'gone';
+    }
+    return kind === 'ddl' && reshapes === true ? 'reshaped' : null;
   }
 
-  /** Notes which of the tables captured now were not read from their beginning. */
-  compare(captured: readonly string[]): void {
-    for (const name of captured) if (!this.#names.has(name)) this.#missing.add(name);
+  /** Those of the captured tables that are not complete. */
+  lackingOf<T extends TableRef>(captured: readonly T[]): readonly T[] {
+    return captured.filter((table) => !this.#names.has(formatTableRef(table)));
+  }
+
+  /** The log holds every row of the table. */
+  hold(table: TableRef): void {
+    const name = formatTableRef(table);
+    this.#names.add(name);
+    this.#awaited.delete(name);
+    this.#missing.delete(name);
+  }
+
+  /** The log lacks rows of the table until it is read. */
+  awaitRows(table: TableRef): void {
+    const name = formatTableRef(table);
+    this.#names.delete(name);
+    this.#missing.delete(name);
+    this.#awaited.add(name);
+  }
+
+  /** What was to be read is not there. */
+  drop(table: TableRef): void {
+    this.#awaited.delete(formatTableRef(table));
+  }
+
+  /** The log lacks rows of the table, for good. */
+  lack(table: TableRef): void {
+    const name = formatTableRef(table);
+    this.#names.delete(name);
+    this.#missing.add(name);
   }
 }

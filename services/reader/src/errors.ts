@@ -20,6 +20,11 @@ export const readerErrors = errorCatalogue({
     remedy: `The log no longer reaches back to the checkpoint: it was truncated or lost. To go on, ${AGAIN}.`,
     retriable: false,
   },
+  READER_CHANGE_UNSEEN: {
+    remedy:
+      "Set sources.NAME.onUnseenChange: resync (for all tables, or for this one under unseenChanges) and start again: the table is read again and made right. Mend the cause, too: log rows (SET GLOBAL binlog_format = 'ROW'), delete with DELETE in place of dropping partitions.",
+    retriable: false,
+  },
   READER_CHECKPOINT_OF_OTHER_SOURCE: {
     remedy: 'Give each source a checkpoint of its own (checkpoint.path), or correct the source name.',
     retriable: false,

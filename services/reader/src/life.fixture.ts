@@ -5,9 +5,10 @@ import { initialGuardState, SequenceGuard } from '@mysync/flow';
 import { createMetrics, type Metrics, silentLogger } from '@mysync/telemetry';
 import type { OutgoingRecord, ProducerIdentity, Publisher, PublisherOptions, Transport } from '@mysync/transport';
 import { type BaseMessage, keyKind, MessageDecoder, payloadOf, readDelivery } from '@mysync/wire';
-import type { ReaderOptions } from './options.ts';
+import type { ReaderOptions, UnseenPolicy } from './options.ts';
 import { Reader } from './reader.ts';
 import { type TestServer, TestSource } from './source.fixture.ts';
+import { VIEW_WAIT_MS } from './table-resync.ts';
 
 export const HEARTBEAT_MS = 10_000;
 export const CHECKPOINT_MS = 1_500;
@@ -76,12 +77,17 @@ export class Life {
       [HEARTBEAT_MS, beats],
       [CHECKPOINT_MS, saves],
       [DRAIN_MS, patient ? 0 : 1],
+      [VIEW_WAIT_MS, 0],
     ]);
+    let seconds = 0;
     return {
       now: () => Date.UTC(2026, 0, 1),
-      monotonic: () => 0,
+      monotonic: () => {
+        seconds += 1;
+        return seconds * 1000;
+      },
       sleep: async (ms, signal) => {
-        const more = left.get(ms) ?? 1;
+        const more = left.get(ms) ?? Number.POSITIVE_INFINITY;
         left.set(ms, more - 1);
         await turn();
         if (more > 0 && !this.dead && !signal?.aborted) return;
@@ -168,6 +174,11 @@ export function readerOf(
     patient?: boolean;
     /** Turns of the event loop between two batches of the source. */
     pace?: number;
+    /** Transactions beyond the stream that have happened when a view is opened; default: all. */
+    ahead?: number;
+    /** Views that break off after so many items. */
+    breaks?: readonly number[];
+    onUnseenChange?: UnseenPolicy;
     atEnd?: () => void;
     metrics?: Metrics;
   } = {},
@@ -177,8 +188,10 @@ export function readerOf(
   const source = new TestSource(server, {
     captures,
     pace: options.pace ?? 1,
+    ...(options.ahead === undefined ? {} : { ahead: options.ahead }),
     ...(atEnd === undefined ? {} : { atEnd }),
   });
+  source.breaks.push(...(options.breaks ?? []));
   const reader = new Reader({
     sourceName: 'shop',
     source,
@@ -194,6 +207,8 @@ export function readerOf(
     },
     checkpoints: life.checkpoints(checkpoints),
     start: options.start ?? 'earliest',
+    onUnseenChange: () => options.onUnseenChange ?? 'resync',
+    onAlter: 'keep',
     configFingerprint: options.fingerprint ?? 'config-1',
     windowMessages: options.windowMessages ?? 8,
     windowBytes: 1 << 20,
@@ -265,4 +280,26 @@ export async function effective({ transport, topic, partitions }: Place): Promis
     all.push(...accepted.map((message) => ({ partition, message })));
   }
   return all;
+}
+
+/** The copy that a sink keeps: the newest version of each row. */
+export function copy(found: readonly Effective[]): Record<string, string> {
+  const rows = new Map<string, { state: string | null; version: bigint; partition: number }>();
+  for (const { partition, message } of found) {
+    const { version } = message.delivery;
+    if (message.operation === 'truncate' || message.operation === 'sweep') {
+      for (const [key, row] of rows) {
+        if (row.partition === partition && key.startsWith(`${message.table.table}:`) && row.version < version)
+          rows.delete(key);
+      }
+    } else if ('schema' in message) {
+      const image = message.operation === 'delete' ? message.before : message.after;
+      const key = `${message.schema.table}:${image?.[0]}`;
+      const stored = rows.get(key);
+      if (stored !== undefined && stored.version > version) continue;
+      rows.set(key, { state: message.operation === 'delete' ? null : String(image?.[1]), version, partition });
+    }
+  }
+  const there = [...rows].filter(([, { state }]) => state !== null).map(([key, { state }]) => [key, state ?? '']);
+  return Object.fromEntries(there.sort());
 }

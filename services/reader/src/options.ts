@@ -1,8 +1,11 @@
 import type { CheckpointStore } from '@mysync/checkpoint';
-import type { BinlogPosition, Clock } from '@mysync/core';
+import type { BinlogPosition, Clock, TableRef } from '@mysync/core';
 import type { BinlogSource, SnapshotProgress } from '@mysync/source-mysql';
 import type { Logger, Metrics } from '@mysync/telemetry';
 import type { TopicSpec, Transport } from '@mysync/transport';
+
+/** What to do when rows of a table changed, or may have, and the log does not show how. */
+export type UnseenPolicy = 'resync' | 'stop' | 'warn';
 
 /** Where a source without a checkpoint begins. */
 export type StartAt = 'snapshot' | 'latest' | 'earliest' | BinlogPosition;
@@ -14,6 +17,10 @@ export interface ReaderOptions {
   readonly topic: TopicSpec;
   readonly checkpoints: CheckpointStore;
   readonly start: StartAt;
+  /** `resync`: read the table again; `warn`: go on, the table is listed as missing rows. */
+  readonly onUnseenChange: (table: TableRef) => UnseenPolicy;
+  /** Rows that an ALTER does not change keep their old shape in the sinks, or the table is read again. */
+  readonly onAlter: 'keep' | 'resync';
   /** Hash over what decides which changes are published under which numbers. */
   readonly configFingerprint: string;
   /** Bounds of all ack windows together: this is what a slow transport may cost in memory. */

@@ -7,7 +7,16 @@ import { createMetrics } from '@mysync/telemetry';
 import { transportErrors } from '@mysync/transport';
 import { LogTransport } from '@mysync/transport-log';
 import type { BaseMessage } from '@mysync/wire';
-import { type Effective, effective, Life, live, MemoryCheckpoints, type Place, readerOf } from './life.fixture.ts';
+import {
+  copy,
+  type Effective,
+  effective,
+  Life,
+  live,
+  MemoryCheckpoints,
+  type Place,
+  readerOf,
+} from './life.fixture.ts';
 import { TestServer, type Transaction } from './source.fixture.ts';
 
 const PARTITIONS = 2;
@@ -59,28 +68,6 @@ function changes(found: readonly Effective[], partition: number): { name: string
       const { offset, ordinal } = message.source.change;
       return { name: `${offset}/${ordinal}`, version: message.delivery.version };
     });
-}
-
-/** The copy that a sink keeps: the newest version of each row. */
-function copy(found: readonly Effective[]): Record<string, string> {
-  const rows = new Map<string, { state: string | null; version: bigint; partition: number }>();
-  for (const { partition, message } of found) {
-    const { version } = message.delivery;
-    if (message.operation === 'truncate' || message.operation === 'sweep') {
-      for (const [key, row] of rows) {
-        if (row.partition === partition && key.startsWith(`${message.table.table}:`) && row.version < version)
-          rows.delete(key);
-      }
-    } else if ('schema' in message) {
-      const image = message.operation === 'delete' ? message.before : message.after;
-      const key = `${message.schema.table}:${image?.[0]}`;
-      const stored = rows.get(key);
-      if (stored !== undefined && stored.version > version) continue;
-      rows.set(key, { state: message.operation === 'delete' ? null : String(image?.[1]), version, partition });
-    }
-  }
-  const there = [...rows].filter(([, { state }]) => state !== null).map(([key, { state }]) => [key, state ?? '']);
-  return Object.fromEntries(there.sort());
 }
 
 const tables = (server: TestServer, name?: string): Record<string, string> =>

@@ -1,14 +1,32 @@
 import type { SnapshotState } from '@mysync/checkpoint';
-import { causeText, errorForLog, formatTableRef, isMysyncError, NO_POSITION, type SourcePosition } from '@mysync/core';
+import {
+  causeText,
+  compareBinlogPositions,
+  errorForLog,
+  formatBinlogPosition,
+  formatTableRef,
+  isMysyncError,
+  NO_POSITION,
+  type SourcePosition,
+  type TableRef,
+} from '@mysync/core';
 import { CheckpointTracker, isRetriableError, retryForever } from '@mysync/flow';
-import type { SourceItem, SourceTableChange } from '@mysync/source-mysql';
+import type {
+  SnapshotProgress,
+  SourceItem,
+  SourceTableChange,
+  SourceUnseenChange,
+  UnseenCause,
+} from '@mysync/source-mysql';
 import { type HealthReport, LagTracker, type Logger } from '@mysync/telemetry';
 import { encodeControl, encodeTransaction } from '@mysync/wire';
 import { ChangeRouter, type Frontier, type RoutedTransaction, type WindowEntry } from './change-router.ts';
 import { CompleteTables } from './complete-tables.ts';
+import { readerErrors } from './errors.ts';
 import type { ReaderOptions } from './options.ts';
 import { PublishPump } from './publish-pump.ts';
 import { type StartState, start } from './startup.ts';
+import { type ResyncCause, TableResync } from './table-resync.ts';
 
 /** What `mysync status` shows of a reader. */
 export interface ReaderStatus {
@@ -22,14 +40,23 @@ export interface ReaderStatus {
   readonly lagSeconds: number;
   /** Tables of which the log holds every row. */
   readonly completeTables: readonly string[];
-  /** Captured tables whose earlier rows the log does not hold. */
+  /** Captured tables of which the log lacks rows. */
   readonly missingTables: readonly string[];
+  /** Captured tables that are to be read again. */
+  readonly resyncingTables: readonly string[];
 }
 
 interface LastChange {
   readonly transaction: Pick<RoutedTransaction, 'id' | 'counter'>;
   readonly ordinal: number;
 }
+
+const UNSEEN: Record<UnseenCause, string> = {
+  statement: 'by a statement that is logged as text: its session has another binlog_format than ROW',
+  partition: 'they came or went with a partition or tablespace',
+  cascade: 'by a foreign key, with those of a parent table',
+  rename: 'another table took its name',
+};
 
 const COUNTED = ['insert', 'update', 'delete', 'read', 'truncate', 'ddl', 'sweep'] as const;
 
@@ -46,6 +73,8 @@ interface Session {
   inTransaction: boolean;
   savedRevision: number;
   completeTables: CompleteTables;
+  readonly resync: TableResync;
+  readonly stop: AbortSignal;
   snapshotState: SnapshotState['state'];
 }
 
@@ -57,6 +86,7 @@ interface Session {
  *    any point: what it does not cover is read again, and what was already published is found in the log and skipped.
  * 3. The existing rows of a new source enter the windows before any change beyond their position.
  * 4. A heartbeat goes into every partition now and then: an idle partition's consumers and checkpoint still move.
+ * 5. A table that the log does not show whole is read again, beside the stream (`TableResync`).
  */
 export class Reader {
   readonly #options: ReaderOptions;
@@ -111,6 +141,7 @@ export class Reader {
       lagSeconds: this.#lag.current(),
       completeTables: checkpoint?.snapshot.completeTables ?? [],
       missingTables: this.#session?.completeTables.missing ?? [],
+      resyncingTables: (this.#session?.resync.tables ?? []).map(formatTableRef).sort(),
     };
   }
 
@@ -122,6 +153,7 @@ export class Reader {
     if (this.#session !== null) {
       metrics.reader.checkpointAge.set({ source }, this.#session.started.keeper.ageSeconds());
       metrics.reader.incompleteTables.set({ source }, this.#session.completeTables.missing.length);
+      metrics.reader.resyncingTables.set({ source }, this.#session.resync.tables.length);
       this.#session.pump.refresh();
     }
   }
@@ -150,7 +182,7 @@ export class Reader {
   }
 
   async #publish(started: StartState, signal: AbortSignal, stop: AbortSignal, inner: AbortController): Promise<void> {
-    const session = this.#open(started);
+    const session = this.#open(started, stop);
     this.#session = session;
     this.#detail = '';
     const periodic = Promise.all([this.#heartbeats(session, stop), this.#checkpoints(session, stop)]);
@@ -162,12 +194,13 @@ export class Reader {
       inner.abort();
       // First: what follows the source may wait for room that no ack makes any more.
       await session.pump.close();
+      session.resync.close();
       await Promise.allSettled([follow, periodic]);
     }
   }
 
-  #open(started: StartState): Session {
-    const { sourceName, windowMessages, windowBytes, batchMessages, clock, metrics } = this.#options;
+  #open(started: StartState, stop: AbortSignal): Session {
+    const { source, sourceName, windowMessages, windowBytes, batchMessages, clock, metrics } = this.#options;
     const { publisher, keeper, tails, fences, covered, epoch, server, topic, transactionCounter, position } = started;
     const tracker = new CheckpointTracker({
       epoch,
@@ -217,6 +250,8 @@ export class Reader {
       inTransaction: false,
       savedRevision: -1,
       completeTables: new CompleteTables(snapshot.completeTables),
+      resync: new TableResync({ source, onProgress: this.#onProgress, clock, logger: this.#logger }),
+      stop,
       snapshotState: snapshot.state,
     };
   }
@@ -229,7 +264,8 @@ export class Reader {
     }
     this.#state = 'streaming';
     this.#position = from;
-    await this.#tellMissing(session);
+    await this.#findLacking(session);
+    if (session.resync.holds) await this.#resyncAt(session, from);
     for await (const items of this.#options.source.stream({ from, signal: stop })) {
       await this.#handleAll(session, items);
     }
@@ -237,16 +273,9 @@ export class Reader {
 
   /** The position that the rows are of, or null when stopped before the end. */
   async #snapshot(session: Session, stop: AbortSignal): Promise<SourcePosition | null> {
-    const { source, onSnapshotProgress, metrics, sourceName } = this.#options;
+    const { source, metrics, sourceName } = this.#options;
     this.#state = 'snapshot';
-    const snapshot = await source.snapshot({
-      signal: stop,
-      onProgress: (progress) => {
-        const table = formatTableRef(progress.table);
-        metrics.reader.snapshotRows.set({ source: sourceName, table }, progress.rows);
-        onSnapshotProgress(progress);
-      },
-    });
+    const snapshot = await source.snapshot({ signal: stop, onProgress: this.#onProgress });
     metrics.reader.snapshotRunning.set({ source: sourceName }, 1);
     try {
       const { position } = snapshot;
@@ -273,6 +302,12 @@ export class Reader {
     }
   }
 
+  readonly #onProgress = (progress: SnapshotProgress): void => {
+    const { metrics, sourceName: source, onSnapshotProgress } = this.#options;
+    metrics.reader.snapshotRows.set({ source, table: formatTableRef(progress.table) }, progress.rows);
+    onSnapshotProgress(progress);
+  };
+
   async #handleAll(session: Session, items: readonly SourceItem[]): Promise<void> {
     for (const item of items) {
       const full = this.#handle(session, item);
@@ -285,7 +320,7 @@ export class Reader {
   /** Takes an item over at once, or gives a promise that resolves once there was room for it. */
   #handle(session: Session, item: SourceItem): Promise<void> | null {
     const { metrics, sourceName: source } = this.#options;
-    const { router, tracker } = session;
+    const { router } = session;
     switch (item.kind) {
       case 'row': {
         this.#count(item.operation);
@@ -297,20 +332,23 @@ export class Reader {
         return this.#put(session, partition, router.rowEntry(item));
       }
       case 'begin':
+        if (session.resync.place !== null && compareBinlogPositions(item.id, session.resync.place) >= 0) {
+          return this.#beginBehindView(session, item);
+        }
         router.begin(item);
         session.inTransaction = true;
         session.lastTimeMicros = item.commitTimeMicros;
         return null;
       case 'commit':
-        tracker.commit({ position: item.position, transactionCounter: router.commit(item) });
-        this.#position = item.position;
+        router.commit(item);
         session.inTransaction = false;
         metrics.reader.transactions.inc({ source });
-        return null;
+        return this.#passTo(session, item.position);
       case 'keepalive':
-        tracker.keepalive({ position: item.position, transactionCounter: router.transactionCounter });
-        this.#position = item.position;
         if (item.timeMicros > 0) session.lastTimeMicros = item.timeMicros;
+        return this.#passTo(session, item.position);
+      case 'unseen':
+        this.#noteUnseen(session, item);
         return null;
       case 'truncate':
       case 'ddl':
@@ -322,19 +360,132 @@ export class Reader {
   }
 
   #noteTableChange(session: Session, item: SourceTableChange): void {
-    const word = session.completeTables.note(item);
-    if (word !== null) this.#logger.warn({ table: formatTableRef(item.table), statement: item.statement }, word);
+    if (item.kind === 'sweep') return;
+    const turn = session.completeTables.note(item);
+    if (turn === null) return;
+    if (turn !== 'reshaped') session.resync.forget(item.table);
+    else if (this.#options.onAlter === 'resync') this.#want(session, item.table, 'alter', item.statement);
+    else {
+      const message =
+        'the table changed its shape: rows keep the shape they were written with in the sinks until they change again';
+      this.#logger.warn({ table: formatTableRef(item.table), statement: item.statement }, message);
+    }
   }
 
-  /** Says which captured tables lack rows in the log: those added to the configuration later. */
-  async #tellMissing(session: Session): Promise<void> {
-    const captured = (await this.#options.source.tableSchemas()).map((table) => formatTableRef(table));
-    session.completeTables.compare(captured);
-    const { missing } = session.completeTables;
-    if (missing.length === 0) return;
+  // --- tables that are read again -------------------------------------------------------------------------------
+
+  #noteUnseen(session: Session, { table, cause, statement }: SourceUnseenChange): void {
+    const { metrics, sourceName, onUnseenChange } = this.#options;
+    const name = formatTableRef(table);
+    metrics.reader.unseenChanges.inc({ source: sourceName, table: name, cause });
+    switch (onUnseenChange(table)) {
+      case 'resync':
+        this.#want(session, table, cause, statement);
+        return;
+      case 'warn':
+        session.completeTables.lack(table);
+        this.#logger.warn(
+          { table: name, cause, statement },
+          'rows of the table may have changed: the log does not show how',
+        );
+        return;
+      case 'stop': {
+        const place = session.router.openTransaction;
+        throw readerErrors.READER_CHANGE_UNSEEN({
+          message: `rows of ${name} may have changed (${UNSEEN[cause]}), and the log does not show how`,
+          where: { table: name, cause, position: place === null ? '' : formatBinlogPosition(place), statement },
+        });
+      }
+    }
+  }
+
+  #want(session: Session, table: TableRef, cause: ResyncCause, statement: string): void {
+    session.completeTables.awaitRows(table);
+    if (!session.resync.want(table, cause)) return;
+    const words = { table: formatTableRef(table), cause, ...(statement === '' ? {} : { statement }) };
+    this.#logger.warn(words, 'the log does not hold all rows of the table as they are: it is read again');
+  }
+
+  /** Captured tables that were not read from their beginning: those added to the configuration later. */
+  async #findLacking(session: Session): Promise<void> {
+    const captured = await this.#options.source.tableSchemas();
+    const lacking = session.completeTables.lackingOf(captured);
+    const left: string[] = [];
+    for (const table of lacking) {
+      // who did not ask for the existing rows at first does not get them by and by
+      if (session.snapshotState === 'done' && this.#options.onUnseenChange(table) === 'resync') {
+        this.#want(session, table, 'captured', '');
+        continue;
+      }
+      session.completeTables.lack(table);
+      left.push(formatTableRef(table));
+    }
+    if (left.length === 0) return;
     const message =
       'these tables are captured, but the log does not hold their earlier rows: only what changes from now on comes';
-    this.#logger.warn({ tables: missing }, message);
+    this.#logger.warn({ tables: left }, message);
+  }
+
+  /** A place between transactions was reached. */
+  #passTo(session: Session, position: SourcePosition): Promise<void> | null {
+    this.#position = position;
+    if (session.resync.holds) return this.#resyncAt(session, position);
+    session.tracker.commit({ position, transactionCounter: session.router.transactionCounter });
+    return null;
+  }
+
+  /** Reads what is due there; the checkpoint follows once no table is wanted any more. */
+  async #resyncAt(session: Session, position: SourcePosition): Promise<void> {
+    const { resync, router, tracker, stop } = session;
+    while (resync.holds && !stop.aborted) {
+      await resync.open(position, router.ahead, stop);
+      if (resync.place === null || compareBinlogPositions(position, resync.place) < 0) break;
+      await this.#readAgain(session);
+    }
+    if (!resync.holds) tracker.commit({ position, transactionCounter: router.transactionCounter });
+  }
+
+  async #beginBehindView(session: Session, item: SourceItem & { kind: 'begin' }): Promise<void> {
+    const position = this.#position ?? NO_POSITION;
+    await this.#readAgain(session);
+    if (!session.resync.holds) {
+      session.tracker.commit({ position, transactionCounter: session.router.transactionCounter });
+    }
+    session.router.begin(item);
+    session.inTransaction = true;
+    session.lastTimeMicros = item.commitTimeMicros;
+  }
+
+  /** The stream stands at the view's place: its rows and a sweep enter the windows, before anything that lies behind it. */
+  async #readAgain(session: Session): Promise<void> {
+    const { resync, router, pump, completeTables, stop } = session;
+    const { clock, metrics, sourceName: source } = this.#options;
+    const view = resync.take();
+    if (view === null) return;
+    const { table, snapshot, openedAtMs } = view;
+    metrics.reader.snapshotRunning.set({ source }, 1);
+    router.beginView(snapshot.position, clock.now() * 1000);
+    try {
+      for await (const items of snapshot.items) await this.#handleAll(session, items);
+      if (stop.aborted) return;
+      await pump.drain();
+    } catch (error) {
+      if (!stop.aborted) resync.failed(view, error);
+      return;
+    } finally {
+      router.endView();
+      metrics.reader.snapshotRunning.set({ source }, 0);
+      await snapshot.close();
+    }
+    resync.done(view);
+    if (snapshot.tables.length > 0) completeTables.hold(table);
+    else completeTables.drop(table);
+    metrics.reader.resyncs.inc({ source });
+    const milliseconds = Math.round(clock.monotonic() - openedAtMs);
+    this.#logger.info(
+      { table: formatTableRef(table), place: formatBinlogPosition(snapshot.position), milliseconds },
+      'table read again',
+    );
   }
 
   #count(operation: string): void {
@@ -388,7 +539,7 @@ export class Reader {
         if (waiting !== null) await waiting;
       }
       // closes what the heartbeats opened in the tracker, so that an idle source's checkpoint moves
-      if (!session.inTransaction && this.#position !== null) {
+      if (!session.inTransaction && !session.resync.holds && this.#position !== null) {
         const { transactionCounter } = session.router;
         session.tracker.keepalive({ position: this.#position, transactionCounter });
       }

@@ -1,5 +1,13 @@
-import type { ChangeId, Column, SourcePosition } from '@mysync/core';
-import type { BinlogSource, ServerIdentity, Snapshot, SourceItem, TableReader } from '@mysync/source-mysql';
+import type { BinlogPosition, ChangeId, Column, SourcePosition, TableSchema } from '@mysync/core';
+import {
+  type BinlogSource,
+  type ServerIdentity,
+  type Snapshot,
+  type SnapshotOptions,
+  type SourceItem,
+  sourceErrors,
+  type TableReader,
+} from '@mysync/source-mysql';
 import { compileTable, encodeTransaction, makeTableSchema, RowEncoder, type RowValues } from '@mysync/wire';
 
 const column = (name: string, kind: Column['kind'], keyPosition = 0): Column => ({
@@ -26,11 +34,18 @@ export interface Change {
   readonly id: number;
   readonly state: string | null;
 }
-export type Transaction = readonly (Change | { readonly truncate: string })[];
+/** `unseen`: changes of one table that happen without rows in the log. */
+export type Transaction = readonly (
+  | Change
+  | { readonly truncate: string }
+  | { readonly unseen: string; readonly changes: readonly Change[] }
+)[];
 
 /** A server: its log, from which its tables follow. */
 export class TestServer {
   readonly transactions: Transaction[] = [];
+  /** How many of them had happened when a view was opened or the log was read: time does not go back. */
+  happened = 0;
 
   commit(...changes: Transaction): this {
     this.transactions.push(changes);
@@ -39,13 +54,22 @@ export class TestServer {
 
   /** Where the log ends. */
   get position(): SourcePosition {
-    return { file: FILE, offset: 4 + this.transactions.length * TRANSACTION_BYTES, gtidSet: '' };
+    return this.positionAfter(this.transactions.length);
+  }
+
+  positionAfter(count: number): SourcePosition {
+    return { file: FILE, offset: 4 + count * TRANSACTION_BYTES, gtidSet: '' };
   }
 
   /** `table:id` → state. */
   tables(count = this.transactions.length): Map<string, string> {
     const rows = new Map<string, string>();
+    const flat: (Change | { readonly truncate: string })[] = [];
     for (const change of this.transactions.slice(0, count).flat()) {
+      if ('unseen' in change) flat.push(...change.changes);
+      else flat.push(change);
+    }
+    for (const change of flat) {
       if ('truncate' in change) {
         for (const key of [...rows.keys()]) if (key.startsWith(`${change.truncate}:`)) rows.delete(key);
       } else if (change.state === null) {
@@ -63,16 +87,25 @@ export class TestSource implements BinlogSource {
   readonly #server: TestServer;
   readonly #captures: readonly string[];
   readonly #pace: number;
+  readonly #ahead: number;
+  /** Transactions that the stream has handed over. */
+  #streamed = 0;
+  /** Views that break off after so many items, one after the other. */
+  readonly breaks: number[] = [];
   readonly #encoder = new RowEncoder();
   /** Resolves what waits at the end of the log. */
   readonly atEnd: () => void;
   /** Thrown by the stream once its end is reached. */
   failure: Error | null = null;
 
-  constructor(server: TestServer, options: { captures: readonly string[]; pace: number; atEnd?: () => void }) {
+  constructor(
+    server: TestServer,
+    options: { captures: readonly string[]; pace: number; ahead?: number; atEnd?: () => void },
+  ) {
     this.#server = server;
     this.#captures = options.captures;
     this.#pace = options.pace;
+    this.#ahead = options.ahead ?? Number.POSITIVE_INFINITY;
     this.atEnd = options.atEnd ?? (() => undefined);
   }
 
@@ -88,8 +121,8 @@ export class TestSource implements BinlogSource {
     return Promise.resolve(SERVER);
   }
 
-  tableSchemas(): Promise<readonly []> {
-    return Promise.resolve([]);
+  tableSchemas(): Promise<readonly TableSchema[]> {
+    return Promise.resolve(this.#captures.map((table) => tableOf(table).schema));
   }
 
   currentPosition(): Promise<SourcePosition> {
@@ -100,14 +133,22 @@ export class TestSource implements BinlogSource {
     return Promise.resolve({ file: FILE, offset: 4, gtidSet: '' });
   }
 
-  snapshot(): Promise<Snapshot> {
-    const { position } = this.#server;
-    const tables = this.#captures.map((table) => ({ database: 'shop', table }));
+  snapshot({ only }: Partial<SnapshotOptions> = {}): Promise<Snapshot> {
+    const server = this.#server;
+    const happened = Math.min(server.transactions.length, Math.max(this.#streamed + this.#ahead, server.happened));
+    server.happened = happened;
+    const count = only === undefined ? server.transactions.length : happened;
+    const names = this.#captures.filter((name) => only === undefined || only.some(({ table }) => table === name));
     return Promise.resolve({
-      position,
+      position: server.positionAfter(count),
       serverUuid: SERVER.uuid,
-      tables,
-      items: this.#snapshotItems(this.#server.tables()),
+      tables: names.map((table) => ({ database: 'shop', table })),
+      items: this.#snapshotItems(
+        names,
+        server.tables(count),
+        server.positionAfter(count),
+        only === undefined ? undefined : this.breaks.shift(),
+      ),
       close: () => Promise.resolve(),
     });
   }
@@ -122,13 +163,17 @@ export class TestSource implements BinlogSource {
     const first = (from.offset - 4) / TRANSACTION_BYTES;
     for (const [index, transaction] of this.#server.transactions.entries()) {
       if (index < first) continue;
+      this.#streamed = index;
+      this.#server.happened = Math.max(this.#server.happened, index + 1);
       const items = this.#items(index, transaction);
       while (items.length > 0) {
         if (signal.aborted) return;
+        if (items.length <= 3) this.#streamed = index + 1;
         yield items.splice(0, 3);
         for (let turns = this.#pace; turns > 0; turns -= 1) await new Promise((resolve) => setImmediate(resolve));
       }
     }
+    if (this.#server.transactions.flat().some((change) => 'unseen' in change)) yield* this.#beats();
     this.atEnd();
     if (this.failure !== null) throw this.failure;
     if (!signal.aborted) {
@@ -140,8 +185,12 @@ export class TestSource implements BinlogSource {
     return Promise.resolve();
   }
 
-  *#snapshotOf(table: string, rows: ReadonlyMap<string, string>): Generator<SourceItem> {
-    const block = this.#block({ file: '', offset: 0, gtid: '', ordinal: 0 });
+  *#snapshotOf(
+    table: string,
+    rows: ReadonlyMap<string, string>,
+    { file, offset }: BinlogPosition,
+  ): Generator<SourceItem> {
+    const block = this.#block({ file, offset, gtid: '', ordinal: 0 });
     for (const [key, state] of rows) {
       const [name, id] = key.split(':');
       if (name === table) yield this.#row(block, table, 'read', null, [Number(id), state], 0);
@@ -149,9 +198,25 @@ export class TestSource implements BinlogSource {
     yield { kind: 'sweep', table: { database: 'shop', table }, statement: '', ordinal: 0 };
   }
 
-  async *#snapshotItems(rows: ReadonlyMap<string, string>): AsyncGenerator<readonly SourceItem[]> {
-    for (const table of this.#captures) {
-      for (const item of this.#snapshotOf(table, rows)) {
+  /** What a server says where nothing happens: for long enough that a table has rested after it was read. */
+  async *#beats(): AsyncGenerator<readonly SourceItem[]> {
+    for (let beat = 0; beat < 400; beat += 1) {
+      yield [{ kind: 'keepalive', position: this.#server.position, timeMicros: 1 }];
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+
+  async *#snapshotItems(
+    names: readonly string[],
+    rows: ReadonlyMap<string, string>,
+    position: BinlogPosition,
+    breaksAfter = Number.POSITIVE_INFINITY,
+  ): AsyncGenerator<readonly SourceItem[]> {
+    let left = breaksAfter;
+    for (const table of names) {
+      for (const item of this.#snapshotOf(table, rows, position)) {
+        if (left === 0) throw sourceErrors.SOURCE_CONNECTION_LOST({ message: 'the view is lost' });
+        left -= 1;
         yield [item];
         await new Promise((resolve) => setImmediate(resolve));
       }
@@ -166,6 +231,7 @@ export class TestSource implements BinlogSource {
     const block = this.#block(id);
     const items: SourceItem[] = [];
     for (const change of transaction) {
+      if ('unseen' in change) continue;
       const table = 'truncate' in change ? change.truncate : change.table;
       if (!this.#captures.includes(table)) continue;
       const ordinal = items.length + 1;
@@ -184,6 +250,11 @@ export class TestSource implements BinlogSource {
         items.push(this.#row(block, table, operation, image, [change.id, change.state], ordinal));
         before.set(key, change.state);
       }
+    }
+    for (const change of transaction) {
+      if (!('unseen' in change) || !this.#captures.includes(change.unseen)) continue;
+      const table = { database: 'shop', table: change.unseen };
+      items.push({ kind: 'unseen', table, cause: 'statement', statement: 'UPDATE', ordinal: items.length + 1 });
     }
     if (items.length === 0) return [{ kind: 'keepalive', position, timeMicros: 1 }];
     return [{ kind: 'begin', id, commitTimeMicros: 1 }, ...items, { kind: 'commit', position, ordinals: items.length }];
