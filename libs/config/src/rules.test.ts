@@ -114,6 +114,11 @@ const CONFLICTS: readonly (readonly [string, RegExp, (raw: Raw) => void])[] = [
     (raw) => (raw.sources['shop']!['partitionBy'] = { 'other.a': ['a'] }),
   ],
   [
+    'onUnseenChangeOf of a table that is not captured',
+    /is a table that is not captured/,
+    (raw) => (raw.sources['shop']!['onUnseenChangeOf'] = { 'other.a': 'warn' }),
+  ],
+  [
     'half a login',
     /neither a user nor an API key/,
     (raw) =>

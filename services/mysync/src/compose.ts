@@ -16,7 +16,7 @@ import {
 } from '@mysync/config';
 import { formatTableRef, parseBinlogPosition, type TableRef, tableRefKey } from '@mysync/core';
 import { compileRules, compileTablePatterns } from '@mysync/mapping';
-import type { StartAt } from '@mysync/reader';
+import type { ReaderOptions, StartAt } from '@mysync/reader';
 import type { Sink } from '@mysync/sink';
 import type { MysqlSourceOptions } from '@mysync/source-mysql';
 import type { Logger, Metrics } from '@mysync/telemetry';
@@ -73,7 +73,6 @@ export function sourceOptions(config: Config, name: string, logger: Logger, metr
     observer: {
       rowsReread: (ref, rows) => metrics?.source.rowsReread.inc({ source: name, table: formatTableRef(ref) }, rows),
     },
-    onCascade: source.onCascade,
     heartbeatMs: source.heartbeatMs,
     connectionTimeoutMs: source.connectionTimeoutMs,
     queueBytes: source.queueBytes,
@@ -101,6 +100,12 @@ function byTable<T>(option: Readonly<Record<string, T>>): ReadonlyMap<string, T>
     if (ref !== null) values.set(tableRefKey(ref), value);
   }
   return values;
+}
+
+export function unseenPolicy(config: Config, name: string): ReaderOptions['onUnseenChange'] {
+  const source = required(config.sources, name);
+  const own = byTable(source.onUnseenChangeOf);
+  return (table) => own.get(tableRefKey(table)) ?? source.onUnseenChange;
 }
 
 export function startAt(config: Config, name: string): StartAt {

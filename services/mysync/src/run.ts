@@ -16,6 +16,7 @@ import {
   sourceOptions,
   startAt,
   topicSpec,
+  unseenPolicy,
 } from './compose.ts';
 import { type CommandContext, type CommonOptions, requireConfig } from './context.ts';
 import { Lifecycle } from './lifecycle.ts';
@@ -150,6 +151,8 @@ async function openReader(service: Service, source: string, checkpoints: OwnedCh
     topic: topicSpec(config, source),
     checkpoints,
     start: startAt(config, source),
+    onUnseenChange: unseenPolicy(config, source),
+    onAlter: required(config.sources, source).onAlter,
     configFingerprint: fingerprintOf(config, source),
     windowMessages,
     windowBytes,

@@ -25,8 +25,10 @@ export interface SourceState {
   readonly lagSeconds: number | null;
   readonly snapshot: string;
   readonly completeTables: readonly string[];
-  /** Captured tables whose earlier rows the log does not hold; known of a running reader only. */
+  /** Captured tables of which the log lacks rows; known of a running reader only. */
   readonly missingTables: readonly string[];
+  /** Captured tables that are to be read again; known of a running reader only. */
+  readonly resyncingTables: readonly string[];
 }
 
 export interface PartitionState {
@@ -131,6 +133,7 @@ function sourceState(source: string, live: ProcessStatus | null, checkpoint: Che
     snapshot: checkpoint?.snapshot.state ?? 'none',
     completeTables: reader?.completeTables ?? checkpoint?.snapshot.completeTables ?? [],
     missingTables: reader?.missingTables ?? [],
+    resyncingTables: reader?.resyncingTables ?? [],
   };
 }
 
@@ -180,9 +183,10 @@ export function statusText(report: StatusReport): string {
       ['  lag', seconds(source.lagSeconds)],
       ['  snapshot', source.snapshot],
       ['  complete tables', source.completeTables.length === 0 ? '-' : source.completeTables.join(', ')],
-      ...(source.missingTables.length === 0
+      ...(source.missingTables.length === 0 ? [] : [['  without all rows', source.missingTables.join(', ')] as const]),
+      ...(source.resyncingTables.length === 0
         ? []
-        : [['  without earlier rows', source.missingTables.join(', ')] as const]),
+        : [['  being read again', source.resyncingTables.join(', ')] as const]),
     ];
     text.push(table(rows).trimEnd());
   }

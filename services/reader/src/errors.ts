@@ -22,7 +22,7 @@ export const readerErrors = errorCatalogue({
   },
   READER_CHANGE_UNSEEN: {
     remedy:
-      "Set sources.NAME.onUnseenChange: resync (for all tables, or for this one under unseenChanges) and start again: the table is read again and made right. Mend the cause, too: log rows (SET GLOBAL binlog_format = 'ROW'), delete with DELETE in place of dropping partitions.",
+      "Set sources.NAME.onUnseenChange: resync (or for this table alone: onUnseenChangeOf) and start again: the table is read again and made right. Mend the cause, too: log rows (SET GLOBAL binlog_format = 'ROW'), delete with DELETE in place of dropping partitions.",
     retriable: false,
   },
   READER_CHECKPOINT_OF_OTHER_SOURCE: {

@@ -54,11 +54,11 @@ for (const { name, sourceConfig, session, statement, code, remedy } of [
   },
   {
     name: 'DML logged as a statement',
-    sourceConfig: {},
+    sourceConfig: { onUnseenChange: 'stop' },
     session: "SET SESSION binlog_format = 'STATEMENT'",
     statement: 'UPDATE t SET n = n + 100',
-    code: 'SOURCE_STATEMENT_LOGGED',
-    remedy: /SET GLOBAL binlog_format = 'ROW'.*start again with a snapshot/,
+    code: 'READER_CHANGE_UNSEEN',
+    remedy: /onUnseenChange: resync.*SET GLOBAL binlog_format = 'ROW'/,
   },
 ]) {
   test(`${name}: nothing of it reaches the sink, and no restart goes past it`, async () => {

@@ -28,6 +28,7 @@ function startProblem(start: string): string | null {
 }
 
 const PARTIAL_ROW = ['reread', 'halt'] as const;
+const UNSEEN = ['resync', 'stop', 'warn'] as const;
 
 export function sourceSection() {
   const host = formedText('An address.', 'HOST or HOST:PORT (port 3306 when left out)', (value) =>
@@ -68,10 +69,19 @@ export function sourceSection() {
         'The same per table (`database.table`, no wildcards), where it differs.',
         'TABLE',
       ).default({}),
-      onCascade: choice(
-        ['stop', 'warn'],
-        "What to do when a foreign key's cascade may have changed a captured table: MariaDB and MySQL do not log its row changes.",
-      ).default('stop'),
+      onUnseenChange: choice(
+        UNSEEN,
+        'What to do when rows of a captured table changed, or may have, and the log does not show how (a statement logged as text, a partition that was dropped, a foreign key on MariaDB, a RENAME onto its name, a table captured later): read the table again, stop, or go on and list the table as incomplete.',
+      ).default('resync'),
+      onUnseenChangeOf: columnMap(
+        choice(UNSEEN, 'For this table.'),
+        'The same per table (`database.table`, no wildcards), where it differs.',
+        'TABLE',
+      ).default({}),
+      onAlter: choice(
+        ['keep', 'resync'],
+        'Rows that an ALTER TABLE leaves as they are keep the shape they were written with in the sinks (no value for a column added with a DEFAULT, the old name of a renamed column, the record of an old key), or the table is read again.',
+      ).default('keep'),
       serverId: integer(
         'Our id as a replica; must differ from those of all servers and replicas. Default: a random free one.',
         {
