@@ -18,12 +18,29 @@ export interface MysqlGtidEntry {
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const TAG = /^[a-z_][a-z0-9_]{0,31}$/;
+const NUMBER = /^[1-9]\d*$/;
+/** Below 2^53, whatever they are. */
+const SURELY_SAFE_DIGITS = 15;
 const RANGE = /^(\d+)(?:-(\d+))?$/;
+
+interface Name {
+  /** `uuid` or `uuid:tag`. */
+  readonly key: string;
+  readonly uuid: string;
+  readonly tag: string;
+}
 
 export class MysqlGtidSet implements GtidSet {
   readonly flavor = 'mysql';
   /** By `uuid` or `uuid:tag`. */
   readonly #intervals: Map<string, number[]>;
+  /** The part in front of the number of the GTID that was added last, and its key: most come from one server. */
+  #lastPrefix = '';
+  #lastKey = '';
+  /** By key, the text of all intervals but the last: only that one grows while a log is followed. */
+  readonly #heads = new Map<string, string>();
+  /** In the order of the text form; null when a key came since. */
+  #names: readonly Name[] | null = null;
 
   constructor(intervals: Iterable<readonly [string, number[]]> = []) {
     this.#intervals = new Map(intervals);
@@ -35,14 +52,21 @@ export class MysqlGtidSet implements GtidSet {
 
   /** One entry for each UUID and tag, in the order of the text form. */
   get entries(): readonly MysqlGtidEntry[] {
-    return [...this.#intervals.keys()].sort().map((key) => {
-      const [uuid = '', tag = ''] = key.split(':');
-      return { uuid, tag, ranges: pairs(this.#intervals.get(key) ?? []) };
-    });
+    return this.#sorted().map(({ key, uuid, tag }) => ({ uuid, tag, ranges: pairs(this.#intervals.get(key) ?? []) }));
   }
 
   add(gtid: string): void {
+    const digitsAt = this.#lastPrefix.length;
+    if (digitsAt > 0 && gtid.length <= digitsAt + SURELY_SAFE_DIGITS && gtid.startsWith(this.#lastPrefix)) {
+      const digits = gtid.slice(digitsAt);
+      if (NUMBER.test(digits)) {
+        this.#insert(this.#lastKey, Number(digits), Number(digits));
+        return;
+      }
+    }
     const { key, number } = readGtid(gtid);
+    this.#lastPrefix = gtid.slice(0, gtid.lastIndexOf(':') + 1);
+    this.#lastKey = key;
     this.#insert(key, number, number);
   }
 
@@ -103,26 +127,46 @@ export class MysqlGtidSet implements GtidSet {
   }
 
   toString(): string {
-    const parts: string[] = [];
+    let text = '';
     let open = '';
-    for (const { uuid, tag, ranges } of this.entries) {
-      const numbers = ranges.map(([from, to]) => (from === to ? `${from}` : `${from}-${to}`)).join(':');
-      const body = tag === '' ? `:${numbers}` : `:${tag}:${numbers}`;
-      if (uuid === open) parts.push(`${parts.pop() ?? ''}${body}`);
-      else parts.push(`${uuid}${body}`);
+    for (const { key, uuid, tag } of this.#sorted()) {
+      if (uuid !== open) text += text === '' ? uuid : `,${uuid}`;
       open = uuid;
+      text += tag === '' ? `:${this.#numbers(key)}` : `:${tag}:${this.#numbers(key)}`;
     }
-    return parts.join(',');
+    return text;
   }
 
   static intervals(set: MysqlGtidSet): ReadonlyMap<string, Intervals> {
     return set.#intervals;
   }
 
+  #sorted(): readonly Name[] {
+    this.#names ??= [...this.#intervals.keys()].sort().map((key) => {
+      const [uuid = '', tag = ''] = key.split(':');
+      return { key, uuid, tag };
+    });
+    return this.#names;
+  }
+
+  #numbers(key: string): string {
+    const list = this.#intervals.get(key) ?? [];
+    let head = this.#heads.get(key);
+    if (head === undefined) {
+      head = pairs(list)
+        .slice(0, -1)
+        .map(([from, to]) => `${rangeText(from, to)}:`)
+        .join('');
+      this.#heads.set(key, head);
+    }
+    return head + rangeText(list[list.length - 2] ?? 0, list[list.length - 1] ?? 0);
+  }
+
   #insert(key: string, from: number, to: number): void {
     const list = this.#intervals.get(key);
     if (list === undefined) {
       this.#intervals.set(key, [from, to]);
+      this.#names = null;
       return;
     }
     const last = list.length - 1;
@@ -139,7 +183,12 @@ export class MysqlGtidSet implements GtidSet {
       else merged.push(start, end);
     }
     this.#intervals.set(key, merged);
+    this.#heads.delete(key);
   }
+}
+
+function rangeText(from: number, to: number): string {
+  return from === to ? String(from) : `${from}-${to}`;
 }
 
 function intervalsOf(set: GtidSet): ReadonlyMap<string, Intervals> {

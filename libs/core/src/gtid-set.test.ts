@@ -37,7 +37,11 @@ describe('GTID sets of MySQL', () => {
     .map((list) => new Set(list.map(([key, number]) => `${key}:${number}`)) as Numbers);
   const setOf = (list: Numbers) => {
     const set = parseGtidSet('mysql', '');
-    for (const gtid of list) set.add(gtid);
+    for (const gtid of list) {
+      set.add(gtid);
+      // what is kept of one text for the next one must not show
+      set.toString();
+    }
     return set;
   };
   const held = (text: string): Numbers => {

@@ -41,7 +41,8 @@ export function parseGtidSet(flavor: GtidFlavor, text: string): GtidSet {
 
 interface MariadbGtid {
   readonly text: string;
-  readonly sequence: bigint;
+  /** Decimal digits: a number only when sets are compared, since one is added for each transaction that is read. */
+  readonly sequence: string;
 }
 
 const MARIADB_GTID = /^(\d{1,10})-\d{1,10}-(\d{1,20})$/;
@@ -72,13 +73,13 @@ class MariadbGtidSet implements GtidSet {
   has(gtid: string): boolean {
     const [domain, { sequence }] = readMariadbGtid(gtid);
     const ours = this.#last.get(domain);
-    return ours !== undefined && ours.sequence >= sequence;
+    return ours !== undefined && BigInt(ours.sequence) >= BigInt(sequence);
   }
 
   contains(other: GtidSet): boolean {
     for (const [domain, theirs] of lastOf(other)) {
       const ours = this.#last.get(domain);
-      if (ours === undefined || ours.sequence < theirs.sequence) return false;
+      if (ours === undefined || BigInt(ours.sequence) < BigInt(theirs.sequence)) return false;
     }
     return true;
   }
@@ -91,7 +92,7 @@ class MariadbGtidSet implements GtidSet {
     const both = new Map(this.#last);
     for (const [domain, theirs] of lastOf(other)) {
       const ours = both.get(domain);
-      if (ours === undefined || ours.sequence < theirs.sequence) both.set(domain, theirs);
+      if (ours === undefined || BigInt(ours.sequence) < BigInt(theirs.sequence)) both.set(domain, theirs);
     }
     return new MariadbGtidSet(both);
   }
@@ -99,7 +100,7 @@ class MariadbGtidSet implements GtidSet {
   subtract(other: GtidSet): GtidSet {
     const theirs = lastOf(other);
     return new MariadbGtidSet(
-      [...this.#last].filter(([domain, ours]) => (theirs.get(domain)?.sequence ?? -1n) < ours.sequence),
+      [...this.#last].filter(([domain, ours]) => BigInt(theirs.get(domain)?.sequence ?? -1) < BigInt(ours.sequence)),
     );
   }
 
@@ -124,5 +125,5 @@ function readMariadbGtid(text: string): readonly [number, MariadbGtid] {
   if (match === null) {
     throw positionErrors.POSITION_INVALID({ message: `'${text}' is not a GTID of MariaDB: domain-server-sequence` });
   }
-  return [Number(match[1]), { text, sequence: BigInt(match[2] ?? '') }];
+  return [Number(match[1]), { text, sequence: match[2] ?? '' }];
 }

@@ -24,12 +24,28 @@ export interface TransactionBlock {
 const blocks = new ByteWriter(16 * 1024);
 const bodies = new ByteWriter(1024);
 
+/** Of the source that transactions came from last: one process reads from few of them. */
+let head: { source: string; serverUuid: string; bytes: Uint8Array } = {
+  source: '',
+  serverUuid: '',
+  bytes: new Uint8Array(0),
+};
+
+function headOf(source: string, serverUuid: string): Uint8Array {
+  if (head.source !== source || head.serverUuid !== serverUuid) {
+    const writer = new ByteWriter(256);
+    text(writer, TRANSACTION.source, source);
+    text(writer, TRANSACTION.serverUuid, serverUuid);
+    head = { source, serverUuid, bytes: writer.take() };
+  }
+  return head.bytes;
+}
+
 export function encodeTransaction(options: TransactionOptions): TransactionBlock {
   const { id } = options;
   const inner = bodies;
   inner.begin();
-  text(inner, TRANSACTION.source, options.source);
-  text(inner, TRANSACTION.serverUuid, options.serverUuid);
+  inner.few(headOf(options.source, options.serverUuid));
   text(inner, TRANSACTION.gtid, id.gtid);
   text(inner, TRANSACTION.file, id.file);
   number(inner, TRANSACTION.offset, id.offset);

@@ -5,12 +5,12 @@
  *    binlog_checksum follow each other.
  * 2. An error names the place of the event.
  */
-import { crc32 } from 'node:zlib';
 import { isMysyncError } from '@mysync/core';
 import { EVENT } from '../binlog/column-types.ts';
 import { readControlEvent } from '../binlog/control-events.ts';
 import { type ControlEvent, EVENT_FLAG, type LogEvent } from '../binlog/log-event.ts';
 import { sourceErrors } from '../errors.ts';
+import { checksum } from './checksum.ts';
 
 const CHECKSUM_BYTES = 4;
 const HEADER_BYTES = 19;
@@ -101,6 +101,6 @@ export class EventFrames {
 function matches(buffer: Buffer, start: number, end: number): boolean {
   return (
     end - start >= HEADER_BYTES + CHECKSUM_BYTES &&
-    crc32(buffer.subarray(start, end - CHECKSUM_BYTES)) === buffer.readUInt32LE(end - CHECKSUM_BYTES)
+    checksum(buffer, start, end - CHECKSUM_BYTES) === buffer.readUInt32LE(end - CHECKSUM_BYTES)
   );
 }

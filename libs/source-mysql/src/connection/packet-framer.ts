@@ -46,12 +46,21 @@ export class PacketFramer {
         at = this.#fill(this.#body, chunk, at);
         continue;
       }
-      at = this.#readHeader(chunk, at);
-      if (this.#headerBytes < HEADER_BYTES) return;
-      this.#headerBytes = 0;
-      const header = this.#header;
-      const length = (header[0] as number) | ((header[1] as number) << 8) | ((header[2] as number) << 16);
-      const number = header[3] as number;
+      let header = chunk;
+      let headerAt = at;
+      if (this.#headerBytes === 0 && chunk.length - at >= HEADER_BYTES) at += HEADER_BYTES;
+      else {
+        at = this.#readHeader(chunk, at);
+        if (this.#headerBytes < HEADER_BYTES) return;
+        this.#headerBytes = 0;
+        header = this.#header;
+        headerAt = 0;
+      }
+      const length =
+        (header[headerAt] as number) |
+        ((header[headerAt + 1] as number) << 8) |
+        ((header[headerAt + 2] as number) << 16);
+      const number = header[headerAt + 3] as number;
       if (number !== this.#next) this.#inOrder = false;
       this.#next = (number + 1) & 0xff;
       if (length <= chunk.length - at && length !== GOES_ON && this.#parts.length === 0) {

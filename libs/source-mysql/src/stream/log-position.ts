@@ -39,6 +39,7 @@ export class LogCursor {
 /** The number with these low 32 bits that is nearest to `expected`. */
 function nearest(expected: number, low: number): number {
   const base = Math.floor(expected / TWO_32) * TWO_32 + low;
-  const candidates = [base, base + TWO_32, base - TWO_32].filter((value) => value >= 0);
-  return candidates.reduce((best, value) => (Math.abs(value - expected) < Math.abs(best - expected) ? value : best));
+  if (expected - base > TWO_32 / 2) return base + TWO_32;
+  if (base - expected > TWO_32 / 2 && base >= TWO_32) return base - TWO_32;
+  return base;
 }

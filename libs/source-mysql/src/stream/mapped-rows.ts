@@ -33,13 +33,24 @@ export interface MappedRowsOptions {
   boundary(): BinlogPosition;
 }
 
-/** Where an event stands, in numbers and for errors. */
-export interface EventSpot {
+/** Where an event stands. */
+export class EventSpot {
   /** '' for the file of the transaction. */
   readonly file: string;
   readonly offset: number;
-  /** File and offset. */
-  readonly place: string;
+  readonly #readFile: string;
+
+  /** `readFile` is the file that reading is in. */
+  constructor(file: string, offset: number, readFile: string) {
+    this.file = file;
+    this.offset = offset;
+    this.#readFile = readFile;
+  }
+
+  /** File and offset, for errors. */
+  get place(): string {
+    return `${this.file === '' ? this.#readFile : this.file}:${this.offset}`;
+  }
 }
 
 /** What rows need of the open transaction; they count its ordinals on. */
@@ -70,7 +81,7 @@ export class MappedRows {
   }
 
   clear(): void {
-    this.#mapped.clear();
+    if (this.#mapped.size > 0) this.#mapped.clear();
   }
 
   /** A promise only where something must be asked from the server. */

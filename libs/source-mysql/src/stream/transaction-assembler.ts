@@ -32,7 +32,7 @@ import type { SourceItem } from '../port.ts';
 import type { PartialRows } from '../reread/partial-rows.ts';
 import type { TableBook } from '../schema/table-book.ts';
 import { LogCursor } from './log-position.ts';
-import { type EventSpot, MappedRows } from './mapped-rows.ts';
+import { EventSpot, MappedRows } from './mapped-rows.ts';
 import { OpenTransaction } from './open-transaction.ts';
 import { readStatement, type StatementMeaning } from './statement.ts';
 import { StatementEffects, type TableEffect } from './statement-effects.ts';
@@ -124,10 +124,10 @@ export class TransactionAssembler {
         this.#pass('');
         return undefined;
       case 'gtid':
-        this.#begin(at, control.gtid, control.commitTimeMicros, { standalone: false, inBlock: false });
+        this.#begin(at, control.gtid, control.commitTimeMicros, false, false);
         return undefined;
       case 'mariadb-gtid':
-        this.#begin(at, control.gtid, 0, { standalone: control.standalone, inBlock: !control.standalone });
+        this.#begin(at, control.gtid, 0, control.standalone, !control.standalone);
         if (control.preparedXa && this.#open !== undefined) this.#open.isXa = true;
         return undefined;
       case 'gtid-set':
@@ -191,18 +191,18 @@ export class TransactionAssembler {
 
   // --- transactions ---------------------------------------------------------------------------------------------
 
-  #begin(at: number, gtid: string, commitTimeMicros: number, how: { standalone: boolean; inBlock: boolean }): void {
+  #begin(at: number, gtid: string, commitTimeMicros: number, standalone: boolean, inBlock: boolean): void {
     this.#abandon();
     const id = { file: this.#cursor.file, offset: at, gtid, ordinal: 0 };
     const time = commitTimeMicros > 0 ? commitTimeMicros : this.#timeMicros;
     const { name, serverUuid } = this.#options;
     const block = encodeTransaction({ source: name, serverUuid, id, commitTimeMicros: time });
-    this.#open = new OpenTransaction({ id, commitTimeMicros: time, block, ...how });
+    this.#open = new OpenTransaction({ id, commitTimeMicros: time, block, standalone, inBlock });
   }
 
   /** Of an event that needs one: logs without GTID events begin with BEGIN, or with the statement itself. */
   #opened(at: number): OpenTransaction {
-    if (this.#open === undefined) this.#begin(at, '', 0, { standalone: false, inBlock: false });
+    if (this.#open === undefined) this.#begin(at, '', 0, false, false);
     return this.#open as OpenTransaction;
   }
 
@@ -247,7 +247,9 @@ export class TransactionAssembler {
   }
 
   #stamped(position: SourcePosition): SourcePosition {
-    return this.#fileCreated === 0 ? position : { ...position, fileCreated: this.#fileCreated };
+    if (this.#fileCreated === 0) return position;
+    const { file, offset, gtidSet } = position;
+    return { file, offset, gtidSet, fileCreated: this.#fileCreated };
   }
 
   /** Every connection begins with the format of its first file, from wherever in it the log is asked for. */
@@ -393,7 +395,7 @@ export class TransactionAssembler {
   }
 
   #spot(offset: number): EventSpot {
-    return { file: this.#placeFile, offset, place: this.#place(offset) };
+    return new EventSpot(this.#placeFile, offset, this.#cursor.file);
   }
 
   #place(offset: number): string {
