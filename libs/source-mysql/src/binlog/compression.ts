@@ -1,5 +1,7 @@
 /** MariaDB's compressed columns and compressed events. */
+
 import { inflateRawSync, inflateSync } from 'node:zlib';
+import { MOST_EVENT_BYTES } from './log-event.ts';
 
 /**
  * A value of a COMPRESSED column. Header (MariaDB, sql/field_comp.cc): high half the method (0 stored, 8 zlib), bit 3 "no zlib wrapper",
@@ -32,6 +34,7 @@ export function inflateEvent(value: Buffer): Buffer {
   }
   const length = value.readUIntBE(1, lengthBytes);
   // no more is taken than it says, whatever it unfolds to
+  if (length > MOST_EVENT_BYTES) throw new RangeError(`a compressed event of ${length} bytes`);
   const data = inflateSync(value.subarray(1 + lengthBytes), { maxOutputLength: Math.max(length, 1) });
   if (data.length !== length) throw new RangeError('a compressed event has another length than it says');
   return data;

@@ -101,20 +101,22 @@ function readGtid(reader: ByteReader, named: boolean): ControlEvent {
   reader.skip(1);
   const uuid = readUuid(reader);
   const number = reader.uint64();
+  if (named && number < 1) throw new RangeError('a GTID without a number');
   const gtid = named ? `${uuid}:${number}` : '';
   if (reader.left === 0) return { kind: 'gtid', gtid, commitTimeMicros: 0 };
   reader.skip(1 + 8 + 8);
   // of the server that sends; its highest bit set means that the original server's follows
   const immediate = commitTime(reader);
   const isOriginal = immediate < 2 ** 55;
-  return { kind: 'gtid', gtid, commitTimeMicros: isOriginal ? immediate : commitTime(reader) };
+  const micros = isOriginal ? immediate : commitTime(reader);
+  if (!Number.isSafeInteger(micros)) throw new RangeError(`a commit time of ${micros} µs`);
+  return { kind: 'gtid', gtid, commitTimeMicros: micros };
 }
 
 /** Seven bytes; 0 where the event ends before. */
 function commitTime(reader: ByteReader): number {
   if (reader.left === 0) return 0;
-  const micros = reader.uint(6) + reader.uint(1) * 2 ** 48;
-  return micros < 2 ** 55 && !Number.isSafeInteger(micros) ? 0 : micros;
+  return reader.uint(6) + reader.uint(1) * 2 ** 48;
 }
 
 /** Version, size, then numbered fields in order, of which those with a default may be missing. */

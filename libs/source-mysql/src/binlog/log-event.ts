@@ -2,6 +2,9 @@
 import type { BinlogPosition } from '@mysync/core';
 import { EVENT } from './column-types.ts';
 
+/** The largest event that a server can make: its limit of max_allowed_packet (1 GiB), and what stands around it. */
+export const MOST_EVENT_BYTES = (1 << 30) + (16 << 20);
+
 /** What an event means where it is no row data. */
 export type ControlEvent =
   | { readonly kind: 'rotate'; readonly file: string; readonly offset: number }

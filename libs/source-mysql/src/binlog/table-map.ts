@@ -47,6 +47,10 @@ export interface TableMap {
   readonly identity: Buffer;
 }
 
+const ID_AND_FLAGS_BYTES = 8;
+/** Both servers have a limit of 4096; hidden columns come on top. */
+const MOST_COLUMNS = 8192;
+
 const FIELD = {
   SIGNEDNESS: 1,
   DEFAULT_CHARSET: 2,
@@ -91,9 +95,9 @@ const CHARACTER: ReadonlySet<number> = new Set([
  */
 const LISTED_WITH_TEXT: Readonly<Record<'mysql' | 'mariadb', number>> = { mysql: TYPE.VECTOR, mariadb: TYPE.GEOMETRY };
 
-/** The table id alone: enough to look a known table up. */
-export function readTableId(buffer: Buffer, start: number): number {
-  return buffer.readUIntLE(start, 6);
+/** The table id alone: enough to look a known table up. That of no table when the event ends before its id and flags. */
+export function readTableId(event: { readonly buffer: Buffer; readonly start: number; readonly end: number }): number {
+  return event.end - event.start < ID_AND_FLAGS_BYTES ? -1 : event.buffer.readUIntLE(event.start, 6);
 }
 
 /** Database and table only: enough to know whether anybody wants the rest. */
@@ -115,6 +119,7 @@ export function readTableMap(buffer: Buffer, start: number, end: number, flavor:
   const table = reader.text(reader.uint(1));
   reader.skip(1);
   const columnCount = reader.packed();
+  if (columnCount > MOST_COLUMNS) throw new RangeError(`a table of ${columnCount} columns`);
   const codes = reader.bytes(columnCount);
   const metadata = readColumnMetadata(codes, new ByteReader(buffer, ...piece(reader)));
   const nullBits = reader.bytes((columnCount + 7) >> 3);
@@ -228,8 +233,12 @@ function readOptional(reader: ByteReader, columns: readonly Metadata[], flavor: 
     columns.flatMap((column, i) => (wanted(column.type) ? [i] : []));
   const character = of((type) => CHARACTER.has(type) || type === LISTED_WITH_TEXT[flavor]);
   const enumSet = of((type) => type === TYPE.ENUM || type === TYPE.SET);
+  const seen = new Set<number>();
   while (reader.left > 0) {
     const kind = reader.uint(1);
+    // one of each; more would cost as often a walk over all columns
+    if (seen.has(kind)) throw new RangeError(`field ${kind} comes twice`);
+    seen.add(kind);
     const [start, end] = piece(reader);
     const field = new ByteReader(reader.buffer, start, end);
     switch (kind) {
@@ -312,9 +321,11 @@ function readDefaultCharset(field: ByteReader, columns: readonly number[], into:
 function readMembers(field: ByteReader, columns: readonly number[], into: Map<number, Buffer[]>): void {
   for (const column of columns) {
     if (field.left === 0) return;
+    const count = field.packed();
+    if (count > field.left) throw new RangeError(`${count} members are not in the event`);
     into.set(
       column,
-      Array.from({ length: field.packed() }, () => field.bytes(field.packed())),
+      Array.from({ length: count }, () => field.bytes(field.packed())),
     );
   }
 }

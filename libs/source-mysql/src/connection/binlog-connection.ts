@@ -11,7 +11,7 @@
  * 5. Silence: the server sends a heartbeat each `heartbeatMs`; three times that without a byte while the socket was not paused is a failure.
  */
 import { type Clock, isMysyncError } from '@mysync/core';
-import type { LogConnection, LogEvent } from '../binlog/log-event.ts';
+import { type LogConnection, type LogEvent, MOST_EVENT_BYTES } from '../binlog/log-event.ts';
 import { sourceErrors } from '../errors.ts';
 import { connectError, formatHost } from '../server/session.ts';
 import { type DumpStart, dumpRequest, registerReplica } from './commands.ts';
@@ -20,8 +20,6 @@ import { EventFrames } from './event-frames.ts';
 import { type LoginOptions, login, type ReplicaSession } from './login.ts';
 import { PacketFramer } from './packet-framer.ts';
 
-/** The largest event that a server can send (its limit of max_allowed_packet, 1 GiB, and what stands around it). */
-const MOST_EVENT_BYTES = (1 << 30) + (16 << 20);
 const PACKET = { OK: 0x00, END: 0xfe, ERROR: 0xff } as const;
 const SILENT_HEARTBEATS = 3;
 

@@ -24,17 +24,19 @@ export class EventFrames {
   /** Of the file that is being sent; undefined before its format description. */
   #checksums: boolean | undefined;
   #file = '';
+  /** Behind the last event that stands in the log: what an event says of its own place may be damaged. */
+  #offset = 0;
 
   /** The event in `buffer[start, end)`, header first. Throws SOURCE_EVENT_UNREADABLE. */
   read(buffer: Buffer, start: number, end: number): LogEvent {
-    if (end - start < HEADER_BYTES) throw this.#unreadable(`an event of ${end - start} bytes`, 0);
+    if (end - start < HEADER_BYTES) throw this.#unreadable(`an event of ${end - start} bytes`, this.#offset);
     const seconds = buffer.readUInt32LE(start);
     const type = buffer[start + 4] as number;
     const serverId = buffer.readUInt32LE(start + 5);
     const length = buffer.readUInt32LE(start + 9);
     const nextOffset = buffer.readUInt32LE(start + 13);
     const flags = buffer.readUInt16LE(start + 17);
-    const at = nextOffset - length;
+    const at = this.#offset;
     if (start + length !== end) throw this.#unreadable(`an event says ${length} bytes, but ${end - start} came`, at);
     if (type === EVENT.FORMAT_DESCRIPTION) this.#learnFormat(buffer, start + HEADER_BYTES, end, at);
     const bodyEnd = this.#hasChecksum(type, flags, buffer, start, end, at) ? end - CHECKSUM_BYTES : end;
@@ -46,7 +48,11 @@ export class EventFrames {
       if (isMysyncError(error)) throw error;
       throw this.#unreadable(`an event of type ${type} cannot be read`, at, error);
     }
-    if (control.kind === 'rotate') this.#file = control.file;
+    if (control.kind === 'rotate') {
+      this.#file = control.file;
+      this.#offset = control.offset;
+    } else if (nextOffset !== 0) this.#offset = nextOffset;
+    else if (type !== EVENT.FORMAT_DESCRIPTION) this.#offset += length;
     return {
       type,
       seconds,
@@ -93,7 +99,7 @@ export class EventFrames {
   }
 
   #unreadable(message: string, at: number, cause?: unknown): Error {
-    const where = this.#file === '' ? {} : { position: `${this.#file}:${at}` };
+    const where = { position: `${this.#file}:${at}` };
     return sourceErrors.SOURCE_EVENT_UNREADABLE({ message, where, ...(cause === undefined ? {} : { cause }) });
   }
 }

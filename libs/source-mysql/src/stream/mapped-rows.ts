@@ -9,6 +9,7 @@ import {
   compareBinlogPositions,
   formatTableRef,
   isMysyncError,
+  MysyncError,
   parseBinlogPosition,
   type TableRef,
   tableRefKey,
@@ -95,21 +96,21 @@ export class MappedRows {
     }
     const table = this.#options.book.lookUp(ref, buffer, start, end);
     if (table === undefined) return this.#learn(ref, event, spot);
-    this.#mapped.set(readTableId(buffer, start), { ref, table, hasRows: false });
+    this.#mapped.set(readTableId(event), { ref, table, hasRows: false });
     return undefined;
   }
 
   /** Whether the event is of a table that was mapped and is not captured. */
   isForNobody(event: LogEvent): boolean {
-    return this.#mapped.get(readTableId(event.buffer, event.start))?.table === null;
+    return this.#mapped.get(readTableId(event))?.table === null;
   }
 
   /** A promise only where something must be asked from the server. */
   rows(event: LogEvent, spot: EventSpot, owner: RowsOwner): Promise<void> | undefined {
     const { buffer, start } = event;
-    const id = readTableId(buffer, start);
+    const id = readTableId(event);
     const mapped = this.#mapped.get(id);
-    const ends = (buffer.readUInt16LE(start + 6) & STATEMENT_END) !== 0;
+    const ends = id >= 0 && (buffer.readUInt16LE(start + 6) & STATEMENT_END) !== 0;
     if (mapped === undefined) {
       if (ends && id === NO_TABLE) return this.#endStatement(owner);
       throw sourceErrors.SOURCE_EVENT_UNREADABLE({
@@ -132,9 +133,11 @@ export class MappedRows {
     const isHeld = last.file !== '' && compareBinlogPositions(place, last) < 0;
     const at = isHeld ? last : place;
     const table = await book.learn(buffer, start, end, at, last.file === '' ? at : last).catch((error: unknown) => {
-      throw error instanceof RangeError ? unreadableMap(error, spot) : error;
+      throw isMysyncError(error) && error.code.startsWith('SOURCE_')
+        ? withPlace(error, spot.place)
+        : unreadableMap(error, spot);
     });
-    this.#mapped.set(readTableId(buffer, start), { ref, table, hasRows: false });
+    this.#mapped.set(readTableId(event), { ref, table, hasRows: false });
   }
 
   /** A promise only where rows must be asked from the server. */
@@ -205,6 +208,12 @@ function unreadableRows(cause: unknown, table: KnownTable, spot: EventSpot): unk
     where: { table: name, position: spot.place },
     cause,
   });
+}
+
+/** The same error, with its place in the log. */
+function withPlace(error: MysyncError, position: string): MysyncError {
+  const { code, message, where, cause } = error;
+  return 'position' in where ? error : new MysyncError(code, error, { message, where: { ...where, position }, cause });
 }
 
 function unreadableMap(cause: unknown, spot: EventSpot): Error {

@@ -2,6 +2,8 @@
 export class ByteQueue {
   #parts: Buffer[] = [];
   #bytes = 0;
+  /** For the owner: with fewer bytes there is nothing to be done. */
+  wanted = 0;
 
   get bytes(): number {
     return this.#bytes;

@@ -84,6 +84,47 @@ describe('damaged payloads', () => {
   });
 });
 
+describe('zstd bombs', () => {
+  /** Flags, window descriptor, blocks. */
+  const frame = (flags: number, window: readonly number[], ...blocks: readonly number[][]): Buffer =>
+    Buffer.concat([Buffer.from('28b52ffd', 'hex'), Buffer.from([flags, ...window, ...blocks.flat()])]);
+  /** One byte repeated `count` times; three bytes of header. */
+  const repeated = (byte: number, count: number, last: boolean): number[] => {
+    const header = (count << 3) | (1 << 1) | (last ? 1 : 0);
+    return [header & 0xff, (header >> 8) & 0xff, header >> 16, byte];
+  };
+  /** The work may end as it likes, as long as it takes little. */
+  function refusedAtNoCost(body: Buffer, what: RegExp): void {
+    const before = process.memoryUsage().arrayBuffers;
+    assert.throws(() => unfold(body), what);
+    const rise = process.memoryUsage().arrayBuffers - before;
+    assert.ok(rise < 40 << 20, `${rise} bytes were taken`);
+  }
+
+  it('are refused before memory is taken for them', () => {
+    const tiny = repeated(0, 5, true);
+    // windows of 2 GiB, of 256 MiB, in a second frame, by the size of the content, behind a skippable frame
+    refusedAtNoCost(framed(0, 20 << 20, frame(0, [21 << 3], tiny)), /window of/);
+    refusedAtNoCost(framed(0, 2 ** 40, frame(0, [18 << 3], tiny)), /window of/);
+    refusedAtNoCost(framed(0, 20 << 20, Buffer.concat([HELLO, frame(0, [21 << 3], tiny)])), /window of/);
+    refusedAtNoCost(framed(0, 20 << 20, frame(0xa0, [0, 0, 0, 0x70], tiny)), /window of/);
+    const skippable = Buffer.from('502a4d1802000000ffff', 'hex');
+    refusedAtNoCost(framed(0, 20 << 20, Buffer.concat([skippable, frame(0, [21 << 3], tiny)])), /window of/);
+    assert.throws(() => unfold(framed(0, 5, Buffer.concat([HELLO, Buffer.from('00')]))), RangeError);
+  });
+
+  it('unfold no further than the payload says, or an event can be long', () => {
+    const blocks = (byte: number): number[][] =>
+      Array.from({ length: 2000 }, (_, i) => repeated(byte, 0x1ffff, i === 1999));
+    // 256 MiB of which the payload speaks of 17
+    refusedAtNoCost(framed(0, 17 << 20, frame(0, [7 << 3], ...blocks(0x01))), /holds more than/);
+    refusedAtNoCost(framed(0, 1 << 20, frame(0, [7 << 3], ...blocks(0x01))), /./);
+    // an event of 4 GiB
+    refusedAtNoCost(framed(0, 2 ** 50, frame(0, [7 << 3], ...blocks(0xff))), /an event of 4294967295 bytes/);
+    refusedAtNoCost(framed(255, 2 ** 50, Buffer.alloc(100, 0xff)), /an event of 4294967295 bytes/);
+  });
+});
+
 describe('damaged changes of JSON', () => {
   // {"a": 1, "b": [1, 2]} in MySQL's form
   const document = Buffer.from('0002001e00120001001300010005010002140061620200' + '0a00050100050200', 'hex');

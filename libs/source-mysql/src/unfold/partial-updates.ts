@@ -28,16 +28,22 @@ export class PartialUpdates {
 
   /** The event itself unless it is a partial update of a captured table. `where` is for the errors. */
   process(event: LogEvent, where: () => string): LogEvent {
-    if (event.type === EVENT.TABLE_MAP) this.#maps.set(readTableId(event.buffer, event.start), event);
+    if (event.type === EVENT.TABLE_MAP) this.#maps.set(readTableId(event), event);
     else if (event.type === EVENT.PARTIAL_UPDATE_ROWS) return this.#whole(event, where);
     else if (event.control.kind === 'xid' && this.#maps.size > 0) this.#maps.clear();
     return event;
   }
 
   #whole(event: LogEvent, where: () => string): LogEvent {
-    const map = this.#maps.get(readTableId(event.buffer, event.start));
+    const map = this.#maps.get(readTableId(event));
     if (map === undefined) return event;
-    const ref = readTableName(map.buffer, map.start, map.end);
+    let ref: TableRef;
+    try {
+      ref = readTableName(map.buffer, map.start, map.end);
+    } catch {
+      // whoever reads the map says so
+      return event;
+    }
     if (!this.#captures(ref)) return event;
     try {
       const { columns } = readTableMap(map.buffer, map.start, map.end, 'mysql');

@@ -11,8 +11,9 @@ import type { BinlogPosition } from '@mysync/core';
 import { Decompress, decompress } from 'fzstd';
 import { ByteReader } from '../binlog/byte-reader.ts';
 import { readControlEvent } from '../binlog/control-events.ts';
-import type { LogEvent } from '../binlog/log-event.ts';
+import { type LogEvent, MOST_EVENT_BYTES } from '../binlog/log-event.ts';
 import { ByteQueue } from './byte-queue.ts';
+import { zstdSteps } from './zstd-frames.ts';
 
 const FIELD = { END: 0, SIZE: 1, COMPRESSION: 2, UNCOMPRESSED: 3 } as const;
 const COMPRESSION = { ZSTD: 0, NONE: 255 } as const;
@@ -20,8 +21,8 @@ const HEADER_BYTES = 19;
 const LENGTH_AT = 9;
 /** A payload that unfolds to no more is unfolded at once, which is faster. */
 const AT_ONCE_BYTES = 16 << 20;
-/** How much of the compressed bytes of a larger one is unfolded at a time. */
-const STEP_BYTES = 1 << 16;
+/** What zstd takes for the smallest of contents. */
+const LEAST_WINDOW_BYTES = 1 << 20;
 
 interface Payload {
   readonly compression: number;
@@ -60,43 +61,49 @@ export function* unfoldPayload(event: LogEvent, place: BinlogPosition): Generato
     // a copy: the inflater goes on writing into its window
     queue.push(Buffer.from(chunk));
   };
-  const whole = wholePayload(compression, uncompressedBytes, data);
-  if (whole !== undefined) {
-    got = whole.length;
-    queue.push(whole);
+  if (compression === COMPRESSION.NONE) {
+    take(data);
     yield* wholeEvents(queue, place);
-  }
-  const inflater = new Decompress(take);
-  const end = whole === undefined ? data.length : 0;
-  for (let at = 0; at < end; at += STEP_BYTES) {
-    inflater.push(data.subarray(at, Math.min(at + STEP_BYTES, end)), at + STEP_BYTES >= end);
-    yield* wholeEvents(queue, place);
-  }
+  } else if (compression === COMPRESSION.ZSTD) {
+    const steps = zstdSteps(data, Math.max(uncompressedBytes, LEAST_WINDOW_BYTES));
+    if (uncompressedBytes <= AT_ONCE_BYTES) {
+      const { buffer, byteOffset, length } = decompress(data, Buffer.allocUnsafeSlow(uncompressedBytes));
+      got = length;
+      queue.push(Buffer.from(buffer, byteOffset, length));
+      yield* wholeEvents(queue, place);
+    } else {
+      const inflater = new Decompress(take);
+      let at = 0;
+      for (const end of steps) {
+        inflater.push(data.subarray(at, end), end === data.length);
+        at = end;
+        yield* wholeEvents(queue, place);
+      }
+    }
+  } else throw new RangeError(`unknown compression ${compression} of a payload`);
   if (queue.bytes > 0 || got !== uncompressedBytes) {
     throw new RangeError(`a payload of ${uncompressedBytes} bytes ends after ${got}, ${queue.bytes} inside an event`);
   }
 }
 
-function wholePayload(compression: number, bytes: number, data: Buffer): Buffer | undefined {
-  if (compression === COMPRESSION.NONE) return data;
-  if (compression !== COMPRESSION.ZSTD) throw new RangeError(`unknown compression ${compression} of a payload`);
-  if (bytes > AT_ONCE_BYTES) return undefined;
-  const unfolded = decompress(data, Buffer.allocUnsafeSlow(bytes));
-  return Buffer.from(unfolded.buffer, unfolded.byteOffset, unfolded.length);
-}
-
 function* wholeEvents(queue: ByteQueue, place: BinlogPosition): Generator<LogEvent> {
-  if (queue.bytes < HEADER_BYTES) return;
+  if (queue.bytes < queue.wanted) return;
   const buffer = queue.all();
   let at = 0;
+  let wanted = HEADER_BYTES;
   while (buffer.length - at >= HEADER_BYTES) {
     const length = buffer.readUInt32LE(at + LENGTH_AT);
-    if (length < HEADER_BYTES) throw new RangeError(`an event of ${length} bytes in a payload`);
+    if (length < HEADER_BYTES || length > MOST_EVENT_BYTES) {
+      throw new RangeError(`an event of ${length} bytes in a payload`);
+    }
+    wanted = length;
     if (buffer.length - at < length) break;
     yield innerEvent(buffer, at, length, place);
     at += length;
+    wanted = HEADER_BYTES;
   }
   queue.drop(at);
+  queue.wanted = wanted;
 }
 
 function innerEvent(buffer: Buffer, at: number, length: number, place: BinlogPosition): LogEvent {
