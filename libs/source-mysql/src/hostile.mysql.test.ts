@@ -364,7 +364,8 @@ for (const flavor of FLAVORS) {
             const isClear =
               isMysyncError(error) &&
               error.code.startsWith('SOURCE_') &&
-              /^[^<]*:\d+$/.test(String(error.where['position']));
+              /:\d+$/.test(String(error.where['position'])) &&
+              !String(error).includes('CANARY');
             const { message, stack = '' } = error as Error;
             if (!isClear)
               wrong.set(stack.slice(stack.indexOf('\n')), `${message}: ${JSON.stringify([which, event, damage])}`);
