@@ -249,6 +249,7 @@ for (const flavor of FLAVORS) {
         session: lookups as LazySession,
         charsets,
         listed: [],
+        views: [],
       });
 
     /** Everything that comes out of these events, each of which lies between bytes that are not its own. */
@@ -266,7 +267,6 @@ for (const flavor of FLAVORS) {
       const unfolder = new EventUnfolder({ from, xa, partial: new PartialUpdates((ref) => book.captures(ref)) });
       const assembler = new TransactionAssembler({
         name: 'test',
-        onCascade: 'warn',
         logger: silentLogger,
         clock: systemClock,
         flavor,
