@@ -146,6 +146,7 @@ async function fetchDecoder(charset: string, maxLength: number, session: ServerS
   return multiByteDecoder(singles, pairs, triples);
 }
 
+/** undefined where the bytes are no character of the charset; a question mark where Unicode has none for it. */
 async function fetchPairs(
   charset: string,
   prefix: string,
@@ -160,7 +161,7 @@ async function fetchPairs(
   );
   for (const row of rows) {
     const text = utf16Text(row);
-    if (text !== undefined && text !== '?') table[Number.parseInt(row['bytes'] ?? '', 16)] = text;
+    if (text !== undefined) table[Number.parseInt(row['bytes'] ?? '', 16)] = text;
   }
   return table;
 }
@@ -212,20 +213,16 @@ function multiByteDecoder(
     let text = '';
     for (let at = start; at < end; ) {
       const first = buffer[at] as number;
-      const single = singles[first];
-      if (single !== undefined) {
-        text += single;
-        at += 1;
-      } else if (first === 0x8f && triples !== undefined && at + 2 < end) {
-        text += triples[((buffer[at + 1] as number) << 8) | (buffer[at + 2] as number)] ?? '?';
-        at += 3;
-      } else if (at + 1 < end) {
-        text += pairs[(first << 8) | (buffer[at + 1] as number)] ?? '?';
-        at += 2;
-      } else {
-        text += '?';
-        at += 1;
+      let character = singles[first];
+      let bytes = 1;
+      if (character === undefined && at + 1 < end) {
+        bytes = first === 0x8f && triples !== undefined ? 3 : 2;
+        if (bytes === 2) character = pairs[(first << 8) | (buffer[at + 1] as number)];
+        else if (at + 2 < end) character = triples?.[((buffer[at + 1] as number) << 8) | (buffer[at + 2] as number)];
       }
+      // as the server shows it: a question mark for the first byte of what is no character, and on with the next byte
+      text += character ?? '?';
+      at += character === undefined ? 1 : bytes;
     }
     return text;
   };

@@ -68,7 +68,7 @@ function change(world: World, table: WorldTable): Change | undefined {
   if (kind === 6 && table.key === 'none') return { sql: `ADD PRIMARY KEY (${COUNTER})`, rekeys: true };
   const name = others.length === 0 ? undefined : random.pick(others);
   if (kind === 7) {
-    const key = [...table.keyColumns];
+    const key = [...table.keyColumns].filter((column) => column !== COUNTER);
     if (key.length > 0 && random.chance(0.3)) {
       return {
         sql: `RENAME COLUMN ${quoteName(random.pick(key))} TO ${quoteName(world.newColumnName())}`,
