@@ -29,6 +29,8 @@ const MEMBERS = [
   'long member of an enum',
 ];
 
+const CHARSETS = 5;
+
 export class ColumnTypes {
   readonly #random: Random;
   readonly #flavor: Flavor;
@@ -37,7 +39,8 @@ export class ColumnTypes {
   constructor(random: Random, flavor: Flavor, { charsets }: CharsetList) {
     this.#random = random;
     this.#flavor = flavor;
-    this.#charsets = charsets;
+    // a few of them in one history: a reader has to learn each
+    this.#charsets = random.shuffle(charsets).slice(0, CHARSETS);
   }
 
   any(): ColumnType {

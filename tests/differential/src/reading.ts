@@ -15,6 +15,8 @@ export interface ReadingOptions {
   /** Where reading breaks off and begins anew. */
   readonly random: Random;
   readonly breaksOff: boolean;
+  /** Cuts the connection, some times; the source goes on by itself. */
+  readonly cut?: () => Promise<void>;
 }
 
 export interface ReadingResult {
@@ -23,6 +25,8 @@ export interface ReadingResult {
   readonly compared: number;
   readonly differences: readonly string[];
 }
+
+const MOST_CUTS = 4;
 
 export async function readBack(options: ReadingOptions): Promise<ReadingResult> {
   const reading = new Reading(options);
@@ -44,11 +48,12 @@ class Reading implements ReadingResult {
   }
 
   async run(): Promise<void> {
-    const { random, breaksOff, open } = this.#options;
+    const { random, breaksOff, open, cut } = this.#options;
+    let cuts = MOST_CUTS;
     let position = this.#options.from;
     while (!this.#done) {
       // a reader that dies somewhere: what came after the last commit is forgotten
-      let left = breaksOff ? random.between(1, 400) : Number.POSITIVE_INFINITY;
+      let left = breaksOff || cut !== undefined ? random.between(1, 400) : Number.POSITIVE_INFINITY;
       const source = open();
       const stop = new AbortController();
       let transaction: SourceItem[] = [];
@@ -63,7 +68,12 @@ class Reading implements ReadingResult {
           }
           // keepalives come as the server's clock has it
           if (item.kind !== 'keepalive') left -= 1;
-          if (this.#done || left <= 0) break reading;
+          if (this.#done) break reading;
+          if (left > 0) continue;
+          if (cut === undefined) break reading;
+          left = cuts > 0 ? random.between(1, 400) : Number.POSITIVE_INFINITY;
+          cuts -= 1;
+          await cut();
         }
       }
       stop.abort();

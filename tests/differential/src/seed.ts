@@ -1,16 +1,21 @@
 /** One seed: a history on the server, then the same read from its log. */
-import { createMysqlSource } from '@mysync/source-mysql';
+import type { SourcePosition } from '@mysync/core';
+import { TcpProxy } from '@mysync/harness';
+import { type BinlogSource, createMysqlSource } from '@mysync/source-mysql';
 import type { Action } from './actions/action.ts';
 import { alterActions } from './actions/alter.ts';
 import { createActions } from './actions/create.ts';
+import { objectActions } from './actions/objects.ts';
 import { renameActions } from './actions/rename.ts';
 import { resetServer, settingActions } from './actions/settings.ts';
 import { transactionActions } from './actions/transactions.ts';
 import { type CharsetList, type Flavor, readCharsets } from './catalogue.ts';
 import { Client, type ServerAddress } from './client.ts';
 import { ColumnTypes } from './column-types.ts';
+import type { Copy } from './copy.ts';
 import { Random } from './random.ts';
 import { readBack } from './reading.ts';
+import { compareSnapshot } from './snapshot.ts';
 import { quoteName, quoteTable } from './sql-text.ts';
 import { MARKS, World } from './world.ts';
 
@@ -36,8 +41,9 @@ const ACTIONS: readonly Action[] = [
   ...createActions,
   ...alterActions,
   ...renameActions,
+  ...objectActions,
 ];
-const STEPS = 60;
+const STEPS = 45;
 const FIRST_TABLES = 3;
 /** How long reading may wait for what is in the log. */
 const DEADLINE_MS = 60_000;
@@ -57,30 +63,28 @@ export async function runSeed(options: SeedOptions): Promise<SeedResult> {
     charsets.set(flavor, list);
     const random = new Random(seed);
     const types = new ColumnTypes(random, flavor, list);
-    const world = new World({ random, flavor, types, main, keeper, databases });
-    await prepare(world);
-    const open = (): ReturnType<typeof createMysqlSource> =>
-      createMysqlSource({
-        name: 'differential',
-        hosts: [{ host: address.host, port: address.port }],
-        user: address.user,
-        password: address.password,
-        captures: (ref) => databases.includes(ref.database),
-        tableRule: () => ({ noKey: 'row-hash' }),
-        // rows of a transaction in a file, for some
-        ...(random.chance(0.2) ? { spoolBytes: 5000 } : {}),
-      });
-    const source = open();
-    const from = await source.currentPosition();
-    await source.close();
-    await history(world);
     const breaksOff = random.chance(0.3);
-    const result = await within(
-      readBack({ open, from, checkpoints: world.checkpoints, random, breaksOff }),
-      DEADLINE_MS,
-    );
-    rows = result.compared;
-    failures.push(...result.differences);
+    const isCut = !breaksOff && random.chance(0.15);
+    const isForgotten = breaksOff || isCut;
+    const world = new World({ random, flavor, types, main, keeper, databases, isForgotten });
+    await prepare(world);
+    const proxy = isCut ? await TcpProxy.open(address.port) : undefined;
+    try {
+      const open = opener(world, address, proxy?.port ?? address.port);
+      const from = await start(world, open);
+      await history(world);
+      const cut = async (): Promise<void> => {
+        await proxy?.close();
+        await proxy?.listen();
+      };
+      const reading = { open, from, checkpoints: world.checkpoints, random, breaksOff };
+      const result = await within(readBack(isCut ? { ...reading, cut } : reading), DEADLINE_MS);
+      rows = result.compared;
+      failures.push(...result.differences);
+      if (failures.length === 0 && random.chance(0.3)) failures.push(...(await snapshotOf(world, open, result.copy)));
+    } finally {
+      await proxy?.close();
+    }
   } catch (error) {
     failures.push(errorText(error));
   } finally {
@@ -89,6 +93,43 @@ export async function runSeed(options: SeedOptions): Promise<SeedResult> {
     await keeper.close();
   }
   return { seed, rows, failures, log };
+}
+
+type Open = () => BinlogSource;
+
+/** Sources that differ in what a reader may set. */
+function opener({ random, databases }: World, address: ServerAddress, port: number): Open {
+  return () =>
+    createMysqlSource({
+      name: 'differential',
+      hosts: [{ host: address.host, port }],
+      user: address.user,
+      password: address.password,
+      captures: (ref) => databases.includes(ref.database),
+      tableRule: () => ({ noKey: 'row-hash' }),
+      // rows of a transaction in a file, and a socket that is paused all the time, for some
+      ...(random.chance(0.2) ? { spoolBytes: 5000 } : {}),
+      ...(random.chance(0.2) ? { queueBytes: 1000 } : {}),
+    });
+}
+
+/** Where reading begins: here, or behind the transactions executed so far, wherever the server finds that. */
+async function start({ random }: World, open: Open): Promise<SourcePosition> {
+  const source = open();
+  const now = await source.currentPosition();
+  await source.close();
+  return random.chance(0.15) && now.gtidSet !== '' ? { ...now, file: '', offset: 0 } : now;
+}
+
+async function snapshotOf(world: World, open: Open, streamed: Copy): Promise<string[]> {
+  const last = world.checkpoints.at(-1);
+  if (last === undefined) return [];
+  const source = open();
+  try {
+    return await compareSnapshot(source, streamed, last);
+  } finally {
+    await source.close();
+  }
 }
 
 async function prepare({ keeper, main, databases, home, flavor }: World): Promise<void> {

@@ -37,6 +37,8 @@ export interface WorldOptions {
   /** A session in utf8mb4, UTC, without sql_mode: for what must work, and for the SELECTs. */
   readonly keeper: Client;
   readonly databases: readonly string[];
+  /** Whoever reads the history back forgets at some places what it has seen. */
+  readonly isForgotten: boolean;
 }
 
 export const COUNTER = 'n';
@@ -49,6 +51,7 @@ export class World {
   readonly main: Client;
   readonly keeper: Client;
   readonly databases: readonly string[];
+  readonly isForgotten: boolean;
   readonly checkpoints: Checkpoint[] = [];
   /** Tables that an open transaction holds. */
   readonly busy = new Set<string>();
@@ -62,6 +65,7 @@ export class World {
     this.main = options.main;
     this.keeper = options.keeper;
     this.databases = options.databases;
+    this.isForgotten = options.isForgotten;
   }
 
   /** A number that was never given before. */
@@ -110,6 +114,11 @@ export class World {
     };
     this.#tables.set(key, table);
     return table;
+  }
+
+  /** A statement on definitions: by the session whose settings change, or by the other one. The number of its error, or 0. */
+  async ddl(sql: string): Promise<number> {
+    return await (this.random.chance(0.5) ? this.main : this.keeper).attempt(sql);
   }
 
   /** Changes every row a little, so that all of them are in the log as they are now. */

@@ -120,7 +120,7 @@ function alterVerb(world: World): string {
 }
 
 async function alter(world: World): Promise<void> {
-  const { random, keeper } = world;
+  const { random } = world;
   const table = world.pick();
   if (table === undefined) return;
   const wanted = change(world, table);
@@ -129,7 +129,7 @@ async function alter(world: World): Promise<void> {
   if (wanted.logical === true) return;
   await world.checkpoint([table]);
   if (wanted.rekeys || isNamedLoosely(table)) await empty(world, table);
-  const failed = await keeper.attempt(
+  const failed = await world.ddl(
     `${alterVerb(world)} ${quoteTable(table.ref)} ${wanted.sql}${random.pick(['', '', ' /* RENAME TO y */', ' -- end', ' #'])}`,
   );
   const now = await world.look(table.ref, failed === 0 ? { stale: true } : {});
@@ -144,17 +144,17 @@ async function truncate(world: World): Promise<void> {
   const table = world.pick();
   if (table === undefined) return;
   await world.checkpoint([table]);
-  await world.keeper.attempt(
+  await world.ddl(
     `${random.pick(['TRUNCATE TABLE', 'TRUNCATE', 'truncate /* DROP */ table'])} ${quoteTable(table.ref)}`,
   );
 }
 
 async function drop(world: World): Promise<void> {
-  const { random, keeper } = world;
+  const { random } = world;
   const tables = random.shuffle(world.tables((each) => !each.pinned)).slice(0, random.pick([1, 1, 2]));
   if (tables.length === 0 || world.tables().length < 4) return;
   await world.checkpoint(tables);
-  await keeper.attempt(
+  await world.ddl(
     `DROP TABLE ${random.pick(['', 'IF EXISTS '])}${tables.map((table) => quoteTable(table.ref)).join(', ')}${random.pick(['', ' RESTRICT', ' CASCADE'])}`,
   );
   for (const table of tables) await world.look(table.ref);

@@ -96,8 +96,8 @@ function tableOptions(world: World, key: KeyPlan): string {
   return `${engine}${format}${charset}${partitions}`;
 }
 
-async function createTable(world: World, ref: TableRef, how = 'CREATE TABLE'): Promise<WorldTable | undefined> {
-  const { random, keeper } = world;
+export async function createTable(world: World, ref: TableRef, how = 'CREATE TABLE'): Promise<WorldTable | undefined> {
+  const { random } = world;
   const key = keyPlan(world);
   const others = Array.from({ length: random.between(0, 7) }, () => ({
     name: world.newColumnName(),
@@ -111,7 +111,7 @@ async function createTable(world: World, ref: TableRef, how = 'CREATE TABLE'): P
   const clauses = [...columns, ...key.parts.slice(key.names.length)];
   if (random.chance(0.1)) clauses.push(`KEY (${COUNTER})`);
   const isLogical = key.logical || others.some(({ logical }) => logical);
-  await keeper.attempt(`${how} ${quoteTable(ref)} (${clauses.join(', ')})${tableOptions(world, key)}`);
+  await world.ddl(`${how} ${quoteTable(ref)} (${clauses.join(', ')})${tableOptions(world, key)}`);
   return await world.look(ref, { stale: false, pinned: isLogical || (key.kind === 'unique' && random.chance(0.7)) });
 }
 
@@ -124,13 +124,13 @@ async function create(world: World): Promise<void> {
 
 /** Gone, and another one of the same name. */
 async function recreate(world: World): Promise<void> {
-  const { random, keeper, flavor } = world;
+  const { random, flavor } = world;
   const table = world.pick((each) => !each.pinned);
   if (table === undefined) return;
   await world.checkpoint([table]);
   let how = 'CREATE TABLE';
   if (flavor === 'mariadb' && random.chance(0.4)) how = 'CREATE OR REPLACE TABLE';
-  else await keeper.attempt(`DROP TABLE ${random.pick(['', 'IF EXISTS '])}${quoteTable(table.ref)}`);
+  else await world.ddl(`DROP TABLE ${random.pick(['', 'IF EXISTS '])}${quoteTable(table.ref)}`);
   const made = await createTable(world, table.ref, how);
   if (made !== undefined) await insertRows(world, world.main, made);
 }
@@ -139,22 +139,20 @@ async function createLike(world: World): Promise<void> {
   const table = world.pick((each) => !each.pinned);
   if (table === undefined || world.tables().length >= MOST_TABLES) return;
   const ref = world.newRef();
-  await world.keeper.attempt(
-    `CREATE TABLE ${quoteTable(ref)} ${world.random.pick(['LIKE', 'LIKE'])} ${quoteTable(table.ref)}`,
-  );
+  await world.ddl(`CREATE TABLE ${quoteTable(ref)} ${world.random.pick(['LIKE', 'LIKE'])} ${quoteTable(table.ref)}`);
   const made = await world.look(ref, { stale: false });
   if (made !== undefined) await insertRows(world, world.main, made);
 }
 
 /** Its rows are in the log beside its definition. */
 async function createSelect(world: World): Promise<void> {
-  const { random, keeper } = world;
+  const { random } = world;
   const table = world.pick((each) => !each.pinned);
   if (table === undefined || world.tables().length >= MOST_TABLES) return;
   const ref = world.newRef();
   const visible = table.columns.map((column) => quoteName(column.name)).join(', ');
   const engine = random.chance(0.2) ? ' ENGINE=MyISAM' : '';
-  await keeper.attempt(
+  await world.ddl(
     `CREATE TABLE ${quoteTable(ref)}${engine} ${random.pick(['', 'AS '])}SELECT ${visible} FROM ${quoteTable(table.ref)}`,
   );
   await world.look(ref, { stale: false });

@@ -13,13 +13,13 @@ async function arrived(world: World, from: TableRef, to: TableRef): Promise<Worl
 }
 
 async function rename(world: World): Promise<void> {
-  const { random, keeper } = world;
+  const { random } = world;
   const table = world.pick((each) => !each.pinned);
   if (table === undefined) return;
   await world.checkpoint([table]);
   const to = world.newRef();
   const [a, b] = [quoteTable(table.ref), quoteTable(to)];
-  await keeper.attempt(
+  await world.ddl(
     random.pick([
       `RENAME TABLE ${a} TO ${b}`,
       `ALTER TABLE ${a} RENAME TO ${b}`,
@@ -35,7 +35,7 @@ async function rename(world: World): Promise<void> {
 
 /** a to b to c in one statement, backwards so that each name is free. */
 async function chain(world: World): Promise<void> {
-  const { random, keeper } = world;
+  const { random } = world;
   const tables = random.shuffle(world.tables((each) => !each.pinned)).slice(0, 2);
   const [first, second] = tables;
   if (first === undefined || second === undefined) return;
@@ -45,7 +45,7 @@ async function chain(world: World): Promise<void> {
   const free = world.newRef();
   const [a, b, c] = [quoteTable(first.ref), quoteTable(second.ref), quoteTable(free)];
   const swaps = random.chance(0.5);
-  await keeper.attempt(
+  await world.ddl(
     swaps ? `RENAME TABLE ${a} TO ${c}, ${b} TO ${a}, ${c} TO ${b}` : `RENAME TABLE ${b} TO ${c}, ${a} TO ${b}`,
   );
   for (const ref of [first.ref, second.ref, free]) {
@@ -61,31 +61,27 @@ async function ghost(world: World): Promise<void> {
   if (table === undefined) return;
   const copy: TableRef = { database: table.ref.database, table: `_${world.next()}_gho` };
   const old: TableRef = { database: table.ref.database, table: `_${world.next()}_del` };
-  if ((await keeper.attempt(`CREATE TABLE ${quoteTable(copy)} LIKE ${quoteTable(table.ref)}`)) !== 0) return;
+  if ((await world.ddl(`CREATE TABLE ${quoteTable(copy)} LIKE ${quoteTable(table.ref)}`)) !== 0) return;
   const column = columnDefinition(world);
   if (!column.logical)
-    await keeper.attempt(
-      `ALTER TABLE ${quoteTable(copy)} ADD COLUMN ${quoteName(world.newColumnName())} ${column.sql}`,
-    );
+    await world.ddl(`ALTER TABLE ${quoteTable(copy)} ADD COLUMN ${quoteName(world.newColumnName())} ${column.sql}`);
   await changeRows(world, world.main, table);
   const names = table.columns
     .filter((each) => !each.generated)
     .map((each) => quoteName(each.name))
     .join(', ');
-  await keeper.attempt(
-    `INSERT IGNORE INTO ${quoteTable(copy)} (${names}) SELECT ${names} FROM ${quoteTable(table.ref)}`,
-  );
+  await world.ddl(`INSERT IGNORE INTO ${quoteTable(copy)} (${names}) SELECT ${names} FROM ${quoteTable(table.ref)}`);
   const count = async (ref: TableRef): Promise<string> =>
     (await keeper.rows(`SELECT COUNT(*) FROM ${quoteTable(ref)}`))[0]?.[0] ?? '';
   if ((await count(copy)) === (await count(table.ref))) {
     await world.checkpoint([table]);
-    await keeper.attempt(
+    await world.ddl(
       `RENAME TABLE ${quoteTable(table.ref)} TO ${quoteTable(old)}, ${quoteTable(copy)} TO ${quoteTable(table.ref)}`,
     );
     const now = await world.look(table.ref, { stale: true });
     if (now !== undefined && random.chance(0.8)) await world.touch(now);
   }
-  await keeper.attempt(`DROP TABLE IF EXISTS ${quoteTable(copy)}, ${quoteTable(old)}`);
+  await world.ddl(`DROP TABLE IF EXISTS ${quoteTable(copy)}, ${quoteTable(old)}`);
 }
 
 export const renameActions: readonly Action[] = [
