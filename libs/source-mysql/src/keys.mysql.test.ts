@@ -108,6 +108,42 @@ for (const flavor of FLAVORS) {
       assert.ok(isMysyncError(await failureOf(readSnapshot(strict)), 'SOURCE_TABLE_WITHOUT_KEY'));
     });
 
+    it('names a row by the unique key that the table had then, not by that of now', async () => {
+      const from = await source.currentPosition();
+      await db.run(
+        'CREATE TABLE later (a INT NOT NULL, b INT NOT NULL, UNIQUE KEY ka (a))',
+        'INSERT INTO later VALUES (1, 7), (2, 7)',
+        'DELETE FROM later WHERE a = 1',
+        'ALTER TABLE later DROP KEY ka, ADD UNIQUE KEY kb (b)',
+        'CREATE TABLE gone (a INT NOT NULL, b INT, UNIQUE KEY ka (a))',
+        'INSERT INTO gone VALUES (1, 7)',
+        'UPDATE gone SET b = 8',
+        'DROP TABLE gone',
+        'CREATE TABLE keyless (a INT NOT NULL, b INT NOT NULL)',
+        'INSERT INTO keyless VALUES (1, 7), (2, 7)',
+        'DELETE FROM keyless WHERE a = 1',
+        'ALTER TABLE keyless ADD UNIQUE KEY kb (b)',
+      );
+      const items = await readItems(source, from);
+      const keyColumns = rowsOf(items).map(({ table, schema }) => [
+        table,
+        schema.columns.flatMap((column) => (column.keyPosition > 0 ? column.name : [])).join(','),
+      ]);
+      assert.deepEqual(keyColumns, [
+        ...Array(3).fill(['later', 'a']),
+        ...Array(2).fill(['gone', 'a']),
+        ...Array(3).fill(['keyless', '']),
+      ]);
+      assert.deepEqual(
+        [...replay(items.filter((item) => item.kind === 'row')).values()].map((row) => [row.table, row.after?.['a']]),
+        [
+          ['later', 2],
+          ['gone', 1],
+          ['keyless', 2],
+        ],
+      );
+    });
+
     it('chooses the partition by other columns where told', async () => {
       const by = db.source({
         tableRule: (ref) => ({ noKey: 'row-hash', ...(ref.table === 'pb' ? { partitionBy: ['g'] } : {}) }),

@@ -87,6 +87,14 @@ const CASES: readonly TypeCase[] = [
     values: ['1.1', '-12345678.91'],
     show: (value) => Number(value).toFixed(2),
   },
+  // more digits than are shown: the server subtracts after it has rounded
+  { type: 'double(10,2)', spelled: 'double', values: ['1.17 - 1.2e0', '0.1 + 0.2e0'], ...number },
+  {
+    type: 'double',
+    values: ['-0e0', '0.1e0 + 0.2e0'],
+    ask: 'c * 1e0',
+    show: (value) => (Object.is(value, -0) ? '-0' : String(value)),
+  },
   { type: 'bit(1)', values: ["b'0'", "b'1'"], ask: 'c + 0' },
   { type: 'bit(10)', values: ["b'1000000001'", "b'1'"], ask: 'c + 0' },
   { type: 'bit(64)', values: ['18446744073709551615', '1', '9007199254740993'], ask: 'c + 0' },

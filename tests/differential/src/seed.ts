@@ -43,7 +43,7 @@ const ACTIONS: readonly Action[] = [
   ...renameActions,
   ...objectActions,
 ];
-const STEPS = 45;
+const STEPS = 40;
 const FIRST_TABLES = 3;
 /** How long reading may wait for what is in the log. */
 const DEADLINE_MS = 60_000;

@@ -1,5 +1,5 @@
 /** The other way to the rows: a snapshot says the same as the server's SELECT, and the same as the stream, value by value. */
-import { formatTableRef } from '@mysync/core';
+import { formatTableRef, type TableSchema } from '@mysync/core';
 import type { BinlogSource } from '@mysync/source-mysql';
 import { differences } from './compare.ts';
 import { Copy, sameValue } from './copy.ts';
@@ -27,7 +27,7 @@ export async function compareSnapshot(source: BinlogSource, streamed: Copy, last
         found.push(`${name}: a row has other values in the snapshot than in the stream`);
       } else if (row.partitionHash !== other.partitionHash) found.push(`${name}: a row is in another partition`);
       else if (row.schema.fingerprint !== other.schema.fingerprint) {
-        found.push(`${name}: the snapshot has ${describe(row.schema)}, the stream ${describe(other.schema)}`);
+        found.push(`${name}: ${schemaDifference(row.schema, other.schema)}`);
       } else continue;
       break;
     }
@@ -35,6 +35,12 @@ export async function compareSnapshot(source: BinlogSource, streamed: Copy, last
   return found;
 }
 
-function describe({ keyRule, columns }: { keyRule: string; columns: readonly object[] }): string {
-  return `${keyRule} ${JSON.stringify(columns)}`;
+function schemaDifference(snapshot: TableSchema, stream: TableSchema): string {
+  const columns = snapshot.columns.flatMap((column, i) => {
+    const [a, b] = [JSON.stringify(column), JSON.stringify(stream.columns[i])];
+    return a === b ? [] : [`${a} in the snapshot, ${b} in the stream`];
+  });
+  return [`the key rule is ${snapshot.keyRule} in the snapshot, ${stream.keyRule} in the stream`, ...columns].join(
+    '; ',
+  );
 }

@@ -41,21 +41,12 @@ function number(text: string): string {
   return Object.is(value, -0) ? '-0' : String(value);
 }
 
-/** Adding a zero takes the sign from a zero: it is told apart for DOUBLE without digits only. */
-function unsignedZero(text: string): string {
-  return String(Number(text) + 0);
-}
-
 const INTEGER: Form = { ask: (name) => `CAST(${name} AS SIGNED)`, show: plainText };
 const UNSIGNED: Form = { ask: (name) => `CAST(${name} AS UNSIGNED)`, show: plainText };
-const WIDENED: Form = {
-  ask: (name) => `${name} + 0e0`,
-  show: (value) => unsignedZero(String(value)),
-  read: unsignedZero,
-};
-const DOUBLE: Form = {
-  ask: (name) => name,
-  show: (value) => number(Object.is(value, -0) ? '-0' : String(value)),
+/** FLOAT is shown with six digits, FLOAT(M,D) and DOUBLE(M,D) with D: not what they hold. */
+const REAL: Form = {
+  ask: (name) => `${name} * 1e0`,
+  show: (value) => (Object.is(value, -0) ? '-0' : String(value)),
   read: number,
 };
 const PLAIN: Form = { ask: (name) => `CAST(${name} AS CHAR)`, show: plainText };
@@ -63,7 +54,7 @@ const TEXT: Form = { ask: (name) => `HEX(CONVERT(${name} USING utf8mb4))`, show:
 const JSON_TEXT: Form = { ask: (name) => `HEX(CAST(${name} AS CHAR CHARACTER SET utf8mb4))`, show: utf8Hex };
 const BYTES: Form = { ask: (name) => `HEX(${name})`, show: bytesHex };
 
-function formOf({ base, type, unsigned, precision, scale }: CatalogueColumn): Form {
+function formOf({ base, unsigned, precision, scale }: CatalogueColumn): Form {
   switch (base) {
     case 'tinyint':
     case 'smallint':
@@ -77,9 +68,8 @@ function formOf({ base, type, unsigned, precision, scale }: CatalogueColumn): Fo
     case 'decimal':
       return { ask: (name) => `CAST(${name} AS DECIMAL(${precision},${scale}))`, show: plainText };
     case 'float':
-      return WIDENED;
     case 'double':
-      return type.includes('(') || type.includes('zerofill') ? WIDENED : DOUBLE;
+      return REAL;
     case 'date':
     case 'time':
     case 'datetime':

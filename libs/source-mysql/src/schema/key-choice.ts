@@ -12,9 +12,20 @@ export interface KeyChoice {
 }
 
 /**
- * The primary key; else the first unique key whose columns are all there and NOT NULL; else the hash of the row, where the rule allows it.
- * A unique key comes from the catalogue of now and may be younger than the row: it is taken only when its columns fit.
+ * The key that a table map names: the primary key, or what the server takes for it in a table without one, the first unique key over whole
+ * NOT NULL columns. So what the map says is all there is, and of then; only which of the two it is, nobody but the catalogue of now tells.
  */
+export function keyInLog(
+  named: readonly string[],
+  now: { readonly primaryKey: readonly string[]; readonly uniqueKeys: readonly (readonly string[])[] } | undefined,
+): KeyChoice {
+  if (named.length === 0) return { rule: 'row-hash', columns: [] };
+  const text = named.join('\0');
+  const isUnique = now?.primaryKey.length === 0 && now.uniqueKeys.some((key) => key.join('\0') === text);
+  return { rule: isUnique ? 'unique' : 'primary', columns: named };
+}
+
+/** The primary key; else the first unique key whose columns are all there and NOT NULL; else the hash of the row, where the rule allows it. */
 export function chooseKey(
   columns: readonly ColumnShape[],
   primaryKey: readonly string[],

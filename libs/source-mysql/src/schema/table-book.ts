@@ -1,8 +1,8 @@
 /**
  * What the stream knows of tables: for each, the map it saw last and what was made of it.
  *
- * A table map is looked at once per version: equal bytes mean an equal table. What the map does not say (unique keys, MariaDB's
- * logical types, whether it is a sequence) is asked from the catalogue then.
+ * A table map is looked at once per version: equal bytes mean an equal table. What the map does not say (MariaDB's logical types,
+ * whether it is a sequence) is asked from the catalogue then.
  */
 import { type BinlogPosition, formatBinlogPosition, formatTableRef, type TableRef, tableRefKey } from '@mysync/core';
 import { compileTable, type TablePlan } from '@mysync/wire';
@@ -19,7 +19,7 @@ import { compileColumns } from '../transcribe/compile-columns.ts';
 import type { Charsets } from './charsets.ts';
 import type { ColumnShape } from './column-shape.ts';
 import { shapeOf } from './from-table-map.ts';
-import { buildSchema, chooseKey } from './key-choice.ts';
+import { buildSchema, chooseKey, type KeyChoice, keyInLog } from './key-choice.ts';
 import { type CascadingKey, readCascades, readTableFacts, type TableFacts } from './table-facts.ts';
 
 export interface KnownTable {
@@ -49,8 +49,7 @@ const SEQUENCE =
 interface TableMeaning {
   readonly columns: readonly TableMapColumn[];
   readonly shapes: readonly ColumnShape[];
-  readonly primaryKey: readonly string[];
-  readonly uniqueKeys: readonly (readonly string[])[];
+  readonly key: KeyChoice;
 }
 
 interface Page {
@@ -155,9 +154,9 @@ export class TableBook {
         ? await this.#fromHistory(map, ref, at, boundary)
         : await this.#fromMap(map, map.columns, ref, at);
     if (meaning === null) return null;
-    const { columns, shapes, primaryKey, uniqueKeys } = meaning;
+    const { columns, shapes, key } = meaning;
     const rule = this.#options.tableRule(ref);
-    const schema = buildSchema(ref, shapes, chooseKey(shapes, primaryKey, uniqueKeys), rule);
+    const schema = buildSchema(ref, shapes, key, rule);
     const plan = compileTable({ schema, ...(rule.partitionBy === undefined ? {} : { partitionBy: rule.partitionBy }) });
     const readers = columns.map((column, i) => columnReader(column, shapes[i] as ColumnShape, charsets));
     return { ref, columnCount: map.columnCount, plan, columns: compileColumns(plan, readers) };
@@ -181,8 +180,10 @@ export class TableBook {
     return {
       columns,
       shapes: columns.map((column) => shapeOf(column, ref, charsets, logicalTypes(facts))),
-      primaryKey: map.primaryKey.map((index) => columns[index]?.name ?? ''),
-      uniqueKeys: facts?.uniqueKeys ?? [],
+      key: keyInLog(
+        map.primaryKey.map((index) => columns[index]?.name ?? ''),
+        facts,
+      ),
     };
   }
 
@@ -208,7 +209,7 @@ export class TableBook {
     ]);
     try {
       const fitted = fit(definition, map.bareColumns, ref, charsets);
-      return { ...fitted, primaryKey: primaryKeyOf(definition), uniqueKeys: uniqueKeysOf(definition) };
+      return { ...fitted, key: chooseKey(fitted.shapes, primaryKeyOf(definition), uniqueKeysOf(definition)) };
     } catch (error) {
       if (!(error instanceof Misfit)) throw error;
       throw await definitions.stop('SOURCE_SCHEMA_MISFIT', ref, at, '', error.message);

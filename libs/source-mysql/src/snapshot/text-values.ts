@@ -6,10 +6,13 @@ import type { ColumnValue } from '@mysync/core';
 import { type ColumnShape, kindOf } from '../schema/column-shape.ts';
 import { quoteName } from '../server/dialect.ts';
 
-/** What to select for a column. FLOAT is printed with six digits, so it is widened to the DOUBLE of the same value. */
+/**
+ * What to select for a column. FLOAT is printed with six digits, FLOAT(M,D) and DOUBLE(M,D) with D behind the point, whatever they hold:
+ * so each is made a DOUBLE without digits of the same value. (A sum would take the sign from a zero.)
+ */
 export function selectExpression(shape: ColumnShape): string {
   const name = quoteName(shape.name);
-  return shape.base === 'float' ? `(${name} + 0e0)` : name;
+  return shape.base === 'float' || shape.base === 'double' ? `(${name} * 1e0)` : name;
 }
 
 export type TextValue = (bytes: Buffer) => ColumnValue;

@@ -30,6 +30,16 @@ function free(table: WorldTable): string[] {
     .map((column) => column.name);
 }
 
+const WIDE = /ucs2|utf16|utf32/;
+
+/** Not of members in or into a charset of wide characters: the server keeps their bytes, which are no such text. */
+function conversion({ types }: World, table: WorldTable): Change | undefined {
+  const charset = types.charset();
+  const members = table.columns.filter(({ base }) => base === 'enum' || base === 'set');
+  const isWide = members.length > 0 && (WIDE.test(charset) || members.some((column) => WIDE.test(column.charset)));
+  return isWide ? undefined : { sql: `CONVERT TO${charset}`, rekeys: true };
+}
+
 function change(world: World, table: WorldTable): Change | undefined {
   const { random, types, flavor } = world;
   const others = free(table);
@@ -50,7 +60,7 @@ function change(world: World, table: WorldTable): Change | undefined {
       logical: a.logical || b.logical,
     };
   }
-  if (kind === 4) return { sql: `CONVERT TO${types.charset()}`, rekeys: true };
+  if (kind === 4) return conversion(world, table);
   if (kind === 5)
     return {
       sql: random.pick([
@@ -96,11 +106,6 @@ function change(world: World, table: WorldTable): Change | undefined {
   };
 }
 
-/** Names that rows have in the log depend on more than a primary key: see the exclusions. */
-function isNamedLoosely(table: WorldTable): boolean {
-  return table.key === 'none' || (table.key === 'unique' && !table.pinned);
-}
-
 export async function empty(world: World, table: WorldTable): Promise<void> {
   const name = quoteTable(table.ref);
   await world.keeper.run(world.random.chance(0.5) ? `DELETE FROM ${name}` : `TRUNCATE TABLE ${name}`);
@@ -128,7 +133,7 @@ async function alter(world: World): Promise<void> {
   if ((wanted.logical === true || wanted.rekeys) && table.pinned) return;
   if (wanted.logical === true) return;
   await world.checkpoint([table]);
-  if (wanted.rekeys || isNamedLoosely(table)) await empty(world, table);
+  if (wanted.rekeys || table.key === 'none') await empty(world, table);
   const failed = await world.ddl(
     `${alterVerb(world)} ${quoteTable(table.ref)} ${wanted.sql}${random.pick(['', '', ' /* RENAME TO y */', ' -- end', ' #'])}`,
   );

@@ -112,7 +112,7 @@ export async function createTable(world: World, ref: TableRef, how = 'CREATE TAB
   if (random.chance(0.1)) clauses.push(`KEY (${COUNTER})`);
   const isLogical = key.logical || others.some(({ logical }) => logical);
   await world.ddl(`${how} ${quoteTable(ref)} (${clauses.join(', ')})${tableOptions(world, key)}`);
-  return await world.look(ref, { stale: false, pinned: isLogical || (key.kind === 'unique' && random.chance(0.7)) });
+  return await world.look(ref, { stale: false, pinned: isLogical });
 }
 
 async function create(world: World): Promise<void> {

@@ -70,7 +70,9 @@ async function ghost(world: World): Promise<void> {
     .filter((each) => !each.generated)
     .map((each) => quoteName(each.name))
     .join(', ');
-  await world.ddl(`INSERT IGNORE INTO ${quoteTable(copy)} (${names}) SELECT ${names} FROM ${quoteTable(table.ref)}`);
+  await keeper.attempt(
+    `INSERT IGNORE INTO ${quoteTable(copy)} (${names}) SELECT ${names} FROM ${quoteTable(table.ref)}`,
+  );
   const count = async (ref: TableRef): Promise<string> =>
     (await keeper.rows(`SELECT COUNT(*) FROM ${quoteTable(ref)}`))[0]?.[0] ?? '';
   if ((await count(copy)) === (await count(table.ref))) {
