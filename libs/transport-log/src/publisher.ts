@@ -43,7 +43,9 @@ class BufferPool {
         return buffer;
       }
     }
-    return Buffer.allocUnsafeSlow(Math.max(4096, 2 ** Math.ceil(Math.log2(bytes))));
+    // one that is not kept has no need to fit others
+    const size = bytes > KEPT_BUFFER_BYTES ? bytes : Math.max(4096, 2 ** Math.ceil(Math.log2(bytes)));
+    return Buffer.allocUnsafeSlow(size);
   }
 
   give(buffer: Buffer): void {
@@ -121,7 +123,7 @@ export class LogPublisher implements Publisher {
     if (tooLarge >= 0) {
       const error = transportErrors.TRANSPORT_RECORD_TOO_LARGE({
         message: `record ${tooLarge} of a batch is larger than ${maxRecordBytes} bytes`,
-        where: { topic, partition, record: tooLarge },
+        where: { topic, partition, record: tooLarge, bytes: encodedBytes(records.slice(tooLarge, tooLarge + 1)) },
       });
       this.#refused = error;
       return Promise.reject(error);

@@ -181,7 +181,7 @@ export class LogTransport implements Transport {
       producer,
       identity,
       maxBatchBytes: this.#options.maxBatchBytes ?? 2 ** 20,
-      maxRecordBytes: this.#options.maxRecordBytes ?? 64 * 2 ** 20,
+      maxRecordBytes: this.#options.maxRecordBytes ?? 256 * 2 ** 20,
       onClose: (closed) => this.#publishers.delete(closed),
     });
     this.#publishers.add(publisher);

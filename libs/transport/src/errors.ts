@@ -33,7 +33,8 @@ export const transportErrors = errorCatalogue({
     retriable: false,
   },
   TRANSPORT_RECORD_TOO_LARGE: {
-    remedy: 'Raise the largest record size of the transport (Kafka: max.message.bytes of the topic), then restart.',
+    remedy:
+      'Raise transport.log.maxRecordBytes, or transport.kafka.maxRecordBytes and max.message.bytes of the topic, then restart: nothing was skipped. Or do not capture the table.',
     retriable: false,
   },
   TRANSPORT_DISK_FULL: {

@@ -33,6 +33,8 @@ export class ByteWriter {
 
   /** Begins a piece; whatever was begun and not taken is dropped. */
   begin(): void {
+    // a slab that was made for a large piece is not kept for small ones
+    if (this.start > this.#slabBytes) this.#renew(this.#slabBytes);
     this.position = this.start;
   }
 
@@ -52,12 +54,16 @@ export class ByteWriter {
     const begun = this.position - this.start;
     const needed = begun + bytes;
     const size = needed <= this.#slabBytes ? this.#slabBytes : needed + (begun >> 1) + 4096;
-    const fresh = Buffer.allocUnsafeSlow(size);
-    this.buffer.copy(fresh, 0, this.start, this.position);
-    this.buffer = fresh;
-    this.view = viewOf(fresh);
-    this.start = 0;
+    const { buffer, start, position } = this;
+    this.#renew(size);
+    buffer.copy(this.buffer, 0, start, position);
     this.position = begun;
+  }
+
+  #renew(bytes: number): void {
+    this.buffer = Buffer.allocUnsafeSlow(bytes);
+    this.view = viewOf(this.buffer);
+    this.start = 0;
   }
 
   byte(value: number): void {

@@ -1,8 +1,8 @@
-import { type Clock, causeText, isMysyncError, type MysyncError } from '@mysync/core';
+import { type Clock, causeText, formatTableRef, isMysyncError, type MysyncError } from '@mysync/core';
 import { AckWindow, type Batch, type PassedBatch } from '@mysync/flow';
 import type { Logger, Metrics } from '@mysync/telemetry';
-import type { OutgoingRecord, ProducerIdentity, Publisher } from '@mysync/transport';
-import { toRecord } from '@mysync/wire';
+import { type OutgoingRecord, type ProducerIdentity, type Publisher, transportErrors } from '@mysync/transport';
+import { decodeKey, rowToJson, toRecord } from '@mysync/wire';
 import type { WindowEntry } from './change-router.ts';
 import { readerErrors } from './errors.ts';
 import { WakeUp } from './wake-up.ts';
@@ -181,7 +181,7 @@ export class PublishPump {
         .publish(partition, records)
         .then(
           ({ baseOffset }) => this.#onAck(partition, batch, baseOffset),
-          (error: unknown) => this.#onRefused(error),
+          (error: unknown) => this.#onRefused(nameTooLarge(error, batch)),
         )
         .catch(this.#fail);
     }
@@ -278,4 +278,20 @@ export class PublishPump {
       )
       .catch(this.#fail);
   }
+}
+
+/** The transport knows a record's place in its batch; the operator wants to know the row. */
+function nameTooLarge(error: unknown, batch: Batch<WindowEntry>): unknown {
+  if (!isMysyncError(error, 'TRANSPORT_RECORD_TOO_LARGE')) return error;
+  const key = batch.items[Number(error.where['record'])]?.message.key;
+  const decoded = key === undefined ? undefined : decodeKey(key);
+  if (decoded?.kind !== 'row') return error;
+  const { columns, values } = decoded.row;
+  const table = formatTableRef(decoded.row);
+  const row = JSON.stringify(rowToJson(columns, values));
+  return transportErrors.TRANSPORT_RECORD_TOO_LARGE({
+    message: `the message of the row ${row} of ${table} is larger than the transport takes`,
+    where: { ...error.where, table, row },
+    cause: error,
+  });
 }

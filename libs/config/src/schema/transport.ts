@@ -29,7 +29,10 @@ function logSection() {
         min: 2 ** 20,
       }).exactOptional(),
       minFreeBytes: integer('Bytes that stay free on the disk.', { min: 0 }).default(64 * MEBI),
-      maxRecordBytes: integer('Largest record.', { min: 1_024, max: 2 ** 30 }).default(64 * MEBI),
+      maxRecordBytes: integer('Largest record; that of an update holds the row before and after it.', {
+        min: 1_024,
+        max: 2 ** 30,
+      }).default(256 * MEBI),
       memberLeaseMs: milliseconds('How long a frozen writer keeps its partitions.', { min: 1_000 }).default(10_000),
       compactionIntervalMs: milliseconds('Pause between two rounds of compaction and retention.').default(15_000),
     },
@@ -76,10 +79,13 @@ function kafkaSection() {
       sessionTimeoutMs: milliseconds('A writer not heard of for so long loses its partitions.', { min: 1_000 }).default(
         10_000,
       ),
-      maxRecordBytes: integer('Largest record; becomes `max.message.bytes` of the topic.', {
-        min: 1_024,
-        max: 2 ** 30,
-      }).default(8 * MEBI),
+      maxRecordBytes: integer(
+        'Largest record; that of an update holds the row before and after it. Becomes `max.message.bytes` of the topic.',
+        {
+          min: 1_024,
+          max: 2 ** 30,
+        },
+      ).default(8 * MEBI),
       stallMs: milliseconds('Connections are replaced when nothing moved for so long although it should.', {
         min: 1_000,
       }).default(60_000),
