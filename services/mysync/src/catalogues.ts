@@ -2,6 +2,7 @@
 import { checkpointErrors } from '@mysync/checkpoint';
 import { configErrors } from '@mysync/config';
 import { coreErrors, type ErrorEntry, positionErrors } from '@mysync/core';
+import { drillErrors } from '@mysync/drill';
 import { flowErrors } from '@mysync/flow';
 import { mappingErrors } from '@mysync/mapping';
 import { readerErrors } from '@mysync/reader';
@@ -40,6 +41,7 @@ export const catalogues: readonly RoomCatalogue[] = [
   { name: 'flowErrors', title: 'Flow', entries: flowErrors.entries },
   { name: 'writerErrors', title: 'Writer', entries: writerErrors.entries },
   { name: 'verifierErrors', title: 'Verify', entries: verifierErrors.entries },
+  { name: 'drillErrors', title: 'Drill', entries: drillErrors.entries },
   { name: 'sinkErrors', title: 'Sinks', entries: sinkErrors.entries },
   { name: 'redisErrors', title: 'Sink: Redis', entries: redisErrors.entries },
   { name: 'elasticsearchErrors', title: 'Sink: Elasticsearch', entries: elasticsearchErrors.entries },

@@ -24,6 +24,11 @@ const VERIFY_HELP = `
 Reader and writers must run: what differs is looked at again after the changes that were under way have arrived.
 A row counts as different only when neither it nor its record changed meanwhile. Exit code 3: something is wrong (and was not repaired).`;
 
+const DRILL_HELP = `
+Stop your reader of the source first: the drill starts a reader and writers of this configuration itself, kills and freezes them, and cuts,
+silences and slows their ways to source and sink. Everything else that is captured goes on being copied meanwhile.
+Exit code 3: something was lost, wrong or stale.`;
+
 /** `section.key=value` is taken out of the arguments before: see `takeFlags`. */
 export function buildCommand(context: CommandContext): Command {
   const program = new Command('mysync')
@@ -94,6 +99,29 @@ export function buildCommand(context: CommandContext): Command {
     .option('--patience <seconds>', 'How long reader or writer may stand still before that is an error.', '30')
     .option('--json', 'Print JSON.')
     .action(async (options) => (await import('./verify.ts')).runVerify(context, options));
+  verb(
+    program,
+    'drill',
+    'Break this very set-up on purpose, one fault after another, while a table of its own is changed; report what was lost, wrong or stale.',
+  )
+    .addHelpText('after', DRILL_HELP)
+    .requiredOption('--sink <name>', 'The sink.')
+    .requiredOption(
+      '--table <table>',
+      'DATABASE.TABLE: made, changed and dropped by the drill; the source must capture it, the sink map it.',
+    )
+    .option('--source <name>', 'The source. Not needed when the sink takes one only.')
+    .option('--seconds <number>', 'How long each fault lasts.', '5')
+    .option('--patience <seconds>', 'How long nothing may move before the drill gives up.', '120')
+    .option('--user <name>', 'A user that may make and change the table (default: that of the source).')
+    .option('--password-file <file>', 'Its password.')
+    .option(
+      '--plan <file>',
+      'More faults: a JSON list of {"name", "break", "mend", "seconds"} with shell commands, for example to restart a broker.',
+    )
+    .option('--folder <folder>', 'For the report and the logs.', 'mysync-drill')
+    .option('--json', 'Print JSON.')
+    .action(async (options) => (await import('./drill.ts')).runDrillVerb(context, options));
   verb(program, 'tail', 'Print messages as JSON lines.')
     .addHelpText('after', EMBEDDED_LOG_HELP)
     .option('--topic <name>', 'Topic to read.')

@@ -5,7 +5,13 @@
  *     ─► each partition's applied marker is beyond that offset ─► all of it is in the sink
  */
 import type { Checkpoint } from '@mysync/checkpoint';
-import { type Clock, compareBinlogPositions, formatBinlogPosition, type SourcePosition } from '@mysync/core';
+import {
+  type Clock,
+  compareBinlogPositions,
+  formatBinlogPosition,
+  NO_POSITION,
+  type SourcePosition,
+} from '@mysync/core';
 import type { Sink, StreamRef } from '@mysync/sink';
 import { parseMarker } from '@mysync/writer';
 import { verifierErrors } from './errors.ts';
@@ -50,17 +56,11 @@ export class Pipeline {
     const patience = this.#patience();
     for (;;) {
       const checkpoint = await this.#options.loadCheckpoint();
-      if (checkpoint === null)
-        throw verifierErrors.VERIFY_NO_CHECKPOINT({ message: 'the reader has no checkpoint yet' });
-      const { position: reached } = checkpoint;
-      if (reached.file !== '' && compareBinlogPositions(reached, position) >= 0) return checkpoint;
+      const reached = checkpoint?.position ?? NO_POSITION;
+      if (checkpoint !== null && reached.file !== '' && compareBinlogPositions(reached, position) >= 0)
+        return checkpoint;
       const at = reached.file === '' ? 'the first snapshot' : formatBinlogPosition(reached);
-      if (!patience(at)) {
-        throw verifierErrors.VERIFY_NOTHING_RUNS({
-          message: `the reader stands still at ${at}, before ${formatBinlogPosition(position)}`,
-          where: { position: at },
-        });
-      }
+      if (!patience(checkpoint === null ? '' : at)) throw standsStill(checkpoint === null ? null : at, position);
       await this.#options.clock.sleep(POLL_MS, signal);
     }
   }
@@ -94,4 +94,13 @@ export class Pipeline {
       return clock.monotonic() - since < patienceMs;
     };
   }
+}
+
+/** `at`: where the reader is; null when it has no checkpoint. */
+function standsStill(at: string | null, position: SourcePosition): Error {
+  if (at === null) return verifierErrors.VERIFY_NO_CHECKPOINT({ message: 'the reader has no checkpoint yet' });
+  return verifierErrors.VERIFY_NOTHING_RUNS({
+    message: `the reader stands still at ${at}, before ${formatBinlogPosition(position)}`,
+    where: { position: at },
+  });
 }

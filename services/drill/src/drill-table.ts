@@ -1,0 +1,147 @@
+import { type Clock, causeText, formatTableRef, isMysyncError, type TableRef } from '@mysync/core';
+import { type Connection, createConnection, type RowDataPacket } from 'mysql2/promise';
+import { drillErrors } from './errors.ts';
+
+export interface DrillTableOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly user: string;
+  readonly password: string;
+  readonly tls?: {
+    readonly ca?: string;
+    readonly cert?: string;
+    readonly key?: string;
+    readonly rejectUnauthorized: boolean;
+  };
+  readonly table: TableRef;
+  readonly clock: Clock;
+}
+
+/** Marks a table as ours: a drill never writes to another one. */
+const MARK = 'made by mysync drill: may be dropped';
+const KEYS = 200;
+/** Keys that rows move to and back from. */
+const MOVED = 100_000;
+const PAUSE_MS = 20;
+
+/**
+ * The table that a drill writes to: changed all the time, rows deleted and inserted again, keys that move, small transactions and some larger
+ * ones.
+ */
+export class DrillTable {
+  readonly #options: DrillTableOptions;
+  #connection: Connection | undefined;
+  #statements = 0;
+
+  constructor(options: DrillTableOptions) {
+    this.#options = options;
+  }
+
+  /** How many changes of rows were made. */
+  get changes(): number {
+    return this.#statements;
+  }
+
+  /** Every id that a row may have. */
+  get ids(): readonly number[] {
+    const ids = Array.from({ length: KEYS }, (_, id) => id);
+    return [...ids, ...ids.map((id) => MOVED + id)];
+  }
+
+  async create(): Promise<void> {
+    const { table } = this.#options;
+    const [rows] = await this.#query(
+      'SELECT TABLE_COMMENT AS mark FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?',
+      [table.database, table.table],
+    );
+    const mark = (rows as RowDataPacket[])[0]?.['mark'];
+    if (mark !== undefined && mark !== MARK) {
+      const name = formatTableRef(table);
+      throw drillErrors.DRILL_TABLE_FOREIGN({
+        message: `${name} is there, and no drill has made it`,
+        where: { table: name },
+      });
+    }
+    await this.#query(
+      `CREATE TABLE IF NOT EXISTS ${this.#name} (id INT NOT NULL PRIMARY KEY, n BIGINT NOT NULL, note VARCHAR(200)) COMMENT = '${MARK}'`,
+    );
+    await this.#query(`DELETE FROM ${this.#name}`);
+    await this.#query(`INSERT INTO ${this.#name} VALUES ?`, [
+      Array.from({ length: KEYS }, (_, id) => [id, 0, 'begins']),
+    ]);
+  }
+
+  async drop(): Promise<void> {
+    await this.#query(`DROP TABLE IF EXISTS ${this.#name}`);
+  }
+
+  /** Changes rows until the signal aborts. The server is the user's: when it goes away, changes wait for it. */
+  async change(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#options;
+    for (let turn = 1; !signal.aborted; turn++) {
+      await this.#turn(turn).catch((error: unknown) => {
+        if (isMysyncError(error)) throw error;
+      });
+      await clock.sleep(PAUSE_MS, signal).catch(() => undefined);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#connection?.destroy();
+    this.#connection = undefined;
+    await Promise.resolve();
+  }
+
+  async #turn(turn: number): Promise<void> {
+    const name = this.#name;
+    const id = turn % KEYS;
+    const note = `turn ${turn} ${'x'.repeat(turn % 100)}`;
+    await this.#query(`UPDATE ${name} SET n = n + 1, note = ? WHERE id BETWEEN ? AND ?`, [note, id, id + 4]);
+    if (turn % 3 === 0) await this.#query(`UPDATE ${name} SET id = id + ${MOVED} WHERE id = ?`, [id]);
+    if (turn % 3 === 1) await this.#query(`UPDATE ${name} SET id = id - ${MOVED} WHERE id >= ${MOVED} LIMIT 3`);
+    if (turn % 5 === 0) {
+      await this.#query(`DELETE FROM ${name} WHERE id = ?`, [(id * 7) % KEYS]);
+      await this.#query(`INSERT IGNORE INTO ${name} VALUES (?, ?, 'again')`, [(id * 7) % KEYS, turn]);
+    }
+    if (turn % 100 === 0) await this.#query(`UPDATE ${name} SET n = n + 1`);
+  }
+
+  get #name(): string {
+    const { database, table } = this.#options.table;
+    return [database, table].map((part) => `\`${part.replaceAll('`', '``')}\``).join('.');
+  }
+
+  async #query(sql: string, values: readonly unknown[] = []): Promise<unknown[]> {
+    const { host, port, user, password, tls, table } = this.#options;
+    try {
+      this.#connection ??= await createConnection({
+        host,
+        port,
+        user,
+        password,
+        ...(tls === undefined ? {} : { ssl: tls }),
+      });
+      this.#connection.on('error', () => undefined);
+      const result = await this.#connection.query(sql, [...values]);
+      this.#statements++;
+      return result;
+    } catch (error) {
+      this.#connection?.destroy();
+      this.#connection = undefined;
+      if (!DENIED.has((error as { code?: string }).code ?? '')) throw error;
+      const name = formatTableRef(table);
+      throw drillErrors.DRILL_TABLE_DENIED({
+        message: `user '${user}' may not do what a drill does with ${name}: ${causeText(error)}`,
+        where: { table: name },
+        cause: error,
+      });
+    }
+  }
+}
+
+const DENIED: ReadonlySet<string> = new Set([
+  'ER_ACCESS_DENIED_ERROR',
+  'ER_DBACCESS_DENIED_ERROR',
+  'ER_TABLEACCESS_DENIED_ERROR',
+  'ER_BAD_DB_ERROR',
+]);

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { connect, createServer } from 'node:net';
+import { test } from 'node:test';
+import { FaultProxy } from './fault-proxy.ts';
+import { parsePlan, plannedFault } from './faults.ts';
+import { StaleWatch } from './stale-watch.ts';
+
+test('a version that goes back is stale, also beyond a deletion', () => {
+  const watch = new StaleWatch();
+  for (const [target, version] of [
+    ['a', 5n],
+    ['b', 9n],
+    ['a', 5n],
+    ['a', 6n],
+    ['a', 5n],
+    ['b', 10n],
+  ] as const) {
+    watch.see(target, version);
+  }
+  assert.deepEqual(watch.stale, ['a']);
+});
+
+test('a plan is read strictly', () => {
+  const plan = [{ name: 'broker', break: 'true', mend: 'true', seconds: 1 }];
+  assert.deepEqual(parsePlan(JSON.stringify(plan), 'p'), plan);
+  for (const text of [
+    '{',
+    '{}',
+    '[1]',
+    '[{"name":"x","break":"a","mend":"b"}]',
+    '[{"name":"x","break":"a","seconds":1}]',
+  ]) {
+    assert.throws(() => parsePlan(text, 'p'), { code: 'DRILL_PLAN_INVALID' });
+  }
+});
+
+test('a command that fails is told with what it printed', async () => {
+  const { signal } = new AbortController();
+  const fault = plannedFault(
+    { name: 'broker', break: 'echo no such broker >&2; exit 3', mend: 'true', seconds: 0 },
+    signal,
+  );
+  await assert.rejects(fault.break(), (error: { code: string; message: string }) => {
+    assert.equal(error.code, 'DRILL_COMMAND_FAILED');
+    assert.match(error.message, /ended with 3: no such broker/);
+    return true;
+  });
+  await fault.mend();
+});
+
+test('a way that is cut ends connections and refuses new ones; open again, it leads to the server', async () => {
+  const server = createServer((socket) => socket.on('error', () => undefined).pipe(socket));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const proxy = await FaultProxy.open({ host: '127.0.0.1', port: (server.address() as AddressInfo).port });
+  const echo = async (text: string): Promise<string> => {
+    const socket = connect(proxy.port, '127.0.0.1');
+    socket.write(text);
+    const [chunk] = (await Promise.race([once(socket, 'data'), once(socket, 'close').then(() => ['closed'])])) as [
+      Buffer | string,
+    ];
+    socket.destroy();
+    return String(chunk);
+  };
+  assert.equal(await echo('there'), 'there');
+  proxy.set({ kind: 'cut' });
+  assert.equal(await echo('there'), 'closed');
+  proxy.set({ kind: 'slow', bytesPerSecond: 1000 });
+  assert.equal(await echo('slowly'), 'slowly');
+  proxy.set({ kind: 'open' });
+  assert.equal(await echo('again'), 'again');
+  await proxy.close();
+  await new Promise((resolve) => server.close(resolve));
+});

@@ -1,0 +1,32 @@
+import { errorCatalogue } from '@mysync/core';
+
+export const drillErrors = errorCatalogue({
+  DRILL_TABLE_FOREIGN: {
+    remedy:
+      'Name another table (--table DATABASE.TABLE) that is not there yet, or drop this one: a drill only writes to a table that it has made.',
+    retriable: false,
+  },
+  DRILL_TABLE_UNMAPPED: {
+    remedy:
+      'Name a table that the source captures and the sink maps (--table DATABASE.TABLE); patterns as in sources.NAME.tables and sinks.NAME.tables.',
+    retriable: false,
+  },
+  DRILL_TABLE_DENIED: {
+    remedy:
+      'Give the drill a user that may CREATE, DROP, SELECT, INSERT, UPDATE and DELETE this table: --user NAME --password-file FILE.',
+    retriable: false,
+  },
+  DRILL_PROCESS_ENDED: {
+    remedy: 'Its last lines say why. A reader of the same source that already runs must be stopped first.',
+    retriable: false,
+  },
+  DRILL_COMMAND_FAILED: {
+    remedy: 'Correct the command in the plan: it must end with 0 once it has broken, or mended, what it is for.',
+    retriable: false,
+  },
+  DRILL_PLAN_INVALID: {
+    remedy:
+      'A plan is a JSON list of {"name", "break", "mend", "seconds"}: two shell commands, and how long the fault lasts.',
+    retriable: false,
+  },
+});
