@@ -110,6 +110,14 @@ export const sourceErrors = errorCatalogue({
       'Say what the statement made of the table, with one of the commands mysync ddl accept and mysync ddl skip that the error names.',
     retriable: false,
   },
+  SOURCE_DDL_QUESTION_NONE: {
+    remedy: "Copy the command from the reader's error, or look at mysync ddl list.",
+    retriable: false,
+  },
+  SOURCE_DEFINITION_INVALID: {
+    remedy: 'Give the CREATE TABLE statement as SHOW CREATE TABLE prints it.',
+    retriable: false,
+  },
   SOURCE_TWO_PHASE_ALTER: {
     remedy:
       'SET GLOBAL binlog_alter_two_phase = OFF; and set it in the configuration of the server: the schema history does not know when such an ALTER takes effect.',

@@ -1,4 +1,5 @@
 export { sourceErrors } from './errors.ts';
+export { answerQuestion, type DdlAnswer, describeHistory, type HistoryLine } from './history/answers.ts';
 export type { HostAddress, MysqlSourceOptions, SourceTls, TableRule } from './options.ts';
 export type {
   BinlogSource,

@@ -2,7 +2,6 @@
 import { tmpdir } from 'node:os';
 import {
   type Finding,
-  isMysyncError,
   MysyncError,
   type SourcePosition,
   systemClock,
@@ -29,8 +28,9 @@ import type {
 } from './port.ts';
 import { currentSchemas } from './schema/current-schemas.ts';
 import { listTables } from './schema/table-facts.ts';
+import { openFirst } from './server/first-host.ts';
 import { currentPosition, logFiles, replicaName } from './server/log-state.ts';
-import { formatHost, ServerSession } from './server/session.ts';
+import { formatHost, type ServerSession } from './server/session.ts';
 import { openSnapshot } from './snapshot/snapshot.ts';
 import { openTableReader } from './snapshot/table-reader.ts';
 import { streamLog } from './stream/log-stream.ts';
@@ -99,13 +99,13 @@ class MysqlSource implements BinlogSource {
     return await openSnapshot({
       ...options,
       source: this.#options,
-      openSession: () => this.#openSession(),
+      openSession: () => openFirst(this.#options),
       signal: AbortSignal.any([options.signal, this.#closed.signal]),
     });
   }
 
   async openTable(options: { table: TableRef; chunkRows: number; signal: AbortSignal }): Promise<TableReader> {
-    const session = await this.#openSession();
+    const session = await openFirst(this.#options);
     try {
       const signal = AbortSignal.any([options.signal, this.#closed.signal]);
       return await openTableReader({ ...options, source: this.#options, session, signal });
@@ -118,7 +118,7 @@ class MysqlSource implements BinlogSource {
   stream(options: { from: SourcePosition; signal: AbortSignal }): AsyncIterable<readonly SourceItem[]> {
     return streamLog({
       source: this.#options,
-      openSession: () => this.#openSession(),
+      openSession: () => openFirst(this.#options),
       from: options.from,
       signal: AbortSignal.any([options.signal, this.#closed.signal]),
     });
@@ -144,30 +144,11 @@ class MysqlSource implements BinlogSource {
   }
 
   async #with<T>(question: (session: ServerSession) => Promise<T>): Promise<T> {
-    const session = await this.#openSession();
+    const session = await openFirst(this.#options);
     try {
       return await question(session);
     } finally {
       session.close();
     }
-  }
-
-  /** The first host that answers. A host that refuses us is no reason to try the next: the configuration is wrong. */
-  async #openSession(): Promise<ServerSession> {
-    const failures: MysyncError[] = [];
-    for (const host of this.#options.hosts) {
-      try {
-        return await ServerSession.open(this.#options, host);
-      } catch (error) {
-        if (!isMysyncError(error, 'SOURCE_UNREACHABLE')) throw error;
-        failures.push(error);
-      }
-    }
-    const [first] = failures;
-    if (first !== undefined && failures.length === 1) throw first;
-    throw sourceErrors.SOURCE_UNREACHABLE({
-      message: `no answer from any of ${this.#options.hosts.map(formatHost).join(', ')}`,
-      cause: first,
-    });
   }
 }

@@ -158,6 +158,28 @@ function addDlq(
   context: CommandContext,
   verb: (parent: Command, name: string, description: string) => Command,
 ): void {
+  const ddl = program
+    .command('ddl')
+    .description('The schema history of a source: DDL that could not be followed, and what was said to it.')
+    .helpOption('-h, --help', 'Print this help.');
+  const ddlVerb = (name: string, description: string): Command =>
+    verb(ddl, name, description).option('--source <name>', 'The source. Not needed when there is one.');
+  const question = (name: string, description: string): Command =>
+    ddlVerb(name, description)
+      .requiredOption('--position <file:offset>', "Of the question, as the reader's error names it.")
+      .requiredOption('--table <name>', 'The table: DATABASE.TABLE.');
+  ddlVerb('list', 'List definitions, statements and questions by position.')
+    .option('--open', 'Only questions that nobody has answered.')
+    .option('--json', 'Print JSON.')
+    .action(async (options) => (await import('./ddl.ts')).runDdlList(context, options));
+  question('accept', 'Say what the table was like at the question. The reader must be stopped.')
+    .option('--definition <file>', 'The CREATE TABLE statement as SHOW CREATE TABLE prints it; - for standard input.')
+    .option('--from-catalogue', 'The table is now as it was then.')
+    .action(async (options) => (await import('./ddl.ts')).runDdlAccept(context, options));
+  question('skip', 'Say that the statement changed neither columns nor keys. The reader must be stopped.').action(
+    async (options) => (await import('./ddl.ts')).runDdlSkip(context, options),
+  );
+
   const dlq = program
     .command('dlq')
     .description('Changes that a sink could not take: keys that are set aside, and dead letters.')

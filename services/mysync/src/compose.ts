@@ -73,6 +73,7 @@ export function sourceOptions(config: Config, name: string, logger: Logger, metr
     observer: {
       rowsReread: (ref, rows) => metrics?.source.rowsReread.inc({ source: name, table: formatTableRef(ref) }, rows),
     },
+    rowMetadata: source.rowMetadata,
     heartbeatMs: source.heartbeatMs,
     connectionTimeoutMs: source.connectionTimeoutMs,
     queueBytes: source.queueBytes,

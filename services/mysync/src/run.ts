@@ -140,7 +140,8 @@ async function openReader(service: Service, source: string, checkpoints: OwnedCh
   const { config, lifecycle, logger, metrics, transport, context } = service;
   // Loaded here, so that a writer does not pay for it.
   const { createMysqlSource } = await import('@mysync/source-mysql');
-  const binlog = createMysqlSource(sourceOptions(config, source, logger, metrics));
+  const schemaHistory = await checkpoints.schemaHistory();
+  const binlog = createMysqlSource({ ...sourceOptions(config, source, logger, metrics), schemaHistory });
   lifecycle.opened(`source ${source}`, binlog, (opened) => opened.close());
   const progress = new ProgressDisplay({ output: context.output, logger, clock: systemClock });
   const { windowMessages, windowBytes, batchMessages, heartbeatMs, checkpointMs, drainMs } = config.reader;
@@ -150,6 +151,7 @@ async function openReader(service: Service, source: string, checkpoints: OwnedCh
     transport,
     topic: topicSpec(config, source),
     checkpoints,
+    schemaHistory,
     start: startAt(config, source),
     onUnseenChange: unseenPolicy(config, source),
     onAlter: required(config.sources, source).onAlter,

@@ -1,4 +1,4 @@
-import type { CheckpointStore } from '@mysync/checkpoint';
+import type { CheckpointStore, SchemaHistoryStore } from '@mysync/checkpoint';
 import type { BinlogPosition, Clock, TableRef } from '@mysync/core';
 import type { BinlogSource, SnapshotProgress } from '@mysync/source-mysql';
 import type { Logger, Metrics } from '@mysync/telemetry';
@@ -16,6 +16,8 @@ export interface ReaderOptions {
   readonly transport: Transport;
   readonly topic: TopicSpec;
   readonly checkpoints: CheckpointStore;
+  /** The one that the source keeps; it begins anew where it does not go with the checkpoint. */
+  readonly schemaHistory?: SchemaHistoryStore;
   readonly start: StartAt;
   /** `resync`: read the table again; `warn`: go on, the table is listed as missing rows. */
   readonly onUnseenChange: (table: TableRef) => UnseenPolicy;

@@ -567,6 +567,7 @@ export class Reader {
       position: end.position,
       transactionCounter: end.transactionCounter,
       partitions,
+      schemaHistory: this.#options.schemaHistory?.head ?? null,
       snapshot: { state: session.snapshotState, completeTables: session.completeTables.names },
     });
     session.savedRevision = revision;

@@ -1,4 +1,4 @@
-import type { Checkpoint, PartitionCheckpoint } from '@mysync/checkpoint';
+import { type Checkpoint, coversHead, type PartitionCheckpoint } from '@mysync/checkpoint';
 import { isMysyncError, type MysyncError, NO_CHANGE, NO_POSITION, type SourcePosition } from '@mysync/core';
 import { unlessAborted } from '@mysync/flow';
 import type { ServerIdentity } from '@mysync/source-mysql';
@@ -57,6 +57,7 @@ export async function start(options: ReaderOptions, signal: AbortSignal): Promis
   const { sourceName } = options;
   const [foreign] = belongingErrors({ sourceName, loaded, serverUuid: server.uuid, topic, ranges });
   if (foreign !== undefined) throw foreign;
+  await settleHistory(options, loaded);
   const keeper = new CheckpointKeeper({ store: checkpoints, loaded, clock, logger });
   const covered = loaded?.partitions ?? ranges.map(untouched);
   const publisher = await transport.openPublisher({
@@ -89,6 +90,7 @@ export async function start(options: ReaderOptions, signal: AbortSignal): Promis
       epoch,
       transactionCounter,
       configFingerprint: options.configFingerprint,
+      schemaHistory: options.schemaHistory?.head ?? null,
       // without a snapshot to take, the position is settled: the next start resumes and does not begin anew
       ...(fresh && position !== null ? { position, snapshot: { state: 'none', completeTables: [] } } : {}),
     });
@@ -100,6 +102,17 @@ export async function start(options: ReaderOptions, signal: AbortSignal): Promis
   } finally {
     signal.removeEventListener('abort', onStop);
   }
+}
+
+/** A schema history that is not the one that the checkpoint took down, or lacks a part of it, begins anew: nothing in it is trusted. */
+async function settleHistory({ schemaHistory, logger }: ReaderOptions, loaded: Checkpoint | null): Promise<void> {
+  if (schemaHistory === undefined) return;
+  const stored = await schemaHistory.load();
+  if (loaded !== null && loaded.snapshot.state !== 'running' && coversHead(stored, loaded.schemaHistory)) return;
+  if (loaded?.schemaHistory != null && loaded.snapshot.state !== 'running') {
+    logger.warn({}, 'the schema history does not go with the checkpoint: definitions of tables are asked for anew');
+  }
+  await schemaHistory.begin();
 }
 
 function first(

@@ -60,6 +60,10 @@ export function sourceSection() {
         'Per table (`database.table`, no wildcards) the columns whose values choose the partition, in place of the key. A change of one of them becomes a delete and an insert.',
         'TABLE',
       ).default({}),
+      rowMetadata: choice(
+        ['full', 'history'],
+        'Where the names and types of columns come from. full: from the log itself; the server must write it with binlog_row_metadata=FULL. history: from the table definitions that are kept beside the checkpoint, for servers that write less; a DDL statement that cannot be followed stops the reader until mysync ddl accept or skip.',
+      ).default('full'),
       onPartialRow: choice(
         PARTIAL_ROW,
         'What to do with a row that the log does not hold whole (a session wrote with binlog_row_image other than FULL): read it again from the table, which costs a query for each event, or halt.',

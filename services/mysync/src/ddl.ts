@@ -1,0 +1,108 @@
+/** `mysync ddl`: what stopped a reader for somebody's word, and that word. */
+import { readFile } from 'node:fs/promises';
+import { hostname, userInfo } from 'node:os';
+import { text } from 'node:stream/consumers';
+import { FileCheckpointStore, readSchemaHistoryFile, schemaHistoryPath } from '@mysync/checkpoint';
+import type { Config } from '@mysync/config';
+import { parseBinlogPosition } from '@mysync/core';
+import { answerQuestion, type DdlAnswer, describeHistory } from '@mysync/source-mysql';
+import { createMetrics, silentLogger } from '@mysync/telemetry';
+import { checkpointPath, sourceOptions } from './compose.ts';
+import { type CommandContext, type CommonOptions, requireConfig, usageError } from './context.ts';
+import { commandErrors } from './errors.ts';
+import { requireName } from './names.ts';
+import { count, table } from './output.ts';
+
+interface DdlOptions extends CommonOptions {
+  readonly source?: string;
+}
+
+interface QuestionOptions extends DdlOptions {
+  readonly position: string;
+  readonly table: string;
+}
+
+export async function runDdlList(
+  context: CommandContext,
+  options: DdlOptions & { readonly open?: boolean; readonly json?: boolean },
+): Promise<void> {
+  const { config } = requireConfig(context, options);
+  const source = chooseSource(context, config, options.source);
+  const stored = await readSchemaHistoryFile(schemaHistoryPath(checkpointPath(config, source)));
+  const lines = describeHistory(stored?.entries ?? []).filter((line) => options.open !== true || line.kind === 'open');
+  if (options.json === true) {
+    context.output.result(`${JSON.stringify({ source, entries: lines })}\n`);
+    return;
+  }
+  const open = lines.filter((line) => line.kind === 'open').length;
+  const rows = lines.map((line) => [line.position, line.table, line.kind, line.recordedAt, short(line.text)]);
+  if (rows.length > 0) context.output.result(table([['position', 'table', 'kind', 'recorded', ''], ...rows]));
+  context.output.result(`${count(open, 'open question')}\n`);
+}
+
+export async function runDdlAccept(
+  context: CommandContext,
+  options: QuestionOptions & { readonly definition?: string; readonly fromCatalogue?: boolean },
+): Promise<void> {
+  const { definition, fromCatalogue } = options;
+  if ((definition === undefined) === (fromCatalogue !== true)) {
+    const message = 'one of --definition and --from-catalogue says what the table was like';
+    usageError(context, commandErrors.COMMAND_INVALID({ message }));
+  }
+  const createTable = definition === undefined ? null : await readDefinitionText(context, definition);
+  await answer(context, options, { kind: 'accept', createTable });
+}
+
+export async function runDdlSkip(context: CommandContext, options: QuestionOptions): Promise<void> {
+  await answer(context, options, { kind: 'skip' });
+}
+
+async function answer(context: CommandContext, options: QuestionOptions, said: DdlAnswer): Promise<void> {
+  const { config } = requireConfig(context, options);
+  const source = chooseSource(context, config, options.source);
+  const position = parseBinlogPosition(options.position);
+  // refused while a reader has the checkpoint: it would not look at the answer
+  const checkpoints = await FileCheckpointStore.open({ path: checkpointPath(config, source), signal: context.signal });
+  try {
+    await answerQuestion({
+      source: sourceOptions(config, source, silentLogger, createMetrics()),
+      store: await checkpoints.schemaHistory(),
+      position,
+      table: options.table,
+      answer: said,
+      by: `${userInfo().username}@${hostname()}`,
+      now: new Date(),
+    });
+  } finally {
+    await checkpoints.close();
+  }
+  context.output.result(`noted for ${options.table} at ${options.position}: start the reader\n`);
+}
+
+async function readDefinitionText(context: CommandContext, file: string): Promise<string> {
+  if (file === '-') return await text(process.stdin);
+  try {
+    return await readFile(file, 'utf8');
+  } catch (cause) {
+    const where = { option: '--definition', file };
+    usageError(context, commandErrors.COMMAND_VALUE_INVALID({ message: 'the file cannot be read', where, cause }));
+  }
+}
+
+function chooseSource(context: CommandContext, config: Config, name: string | undefined): string {
+  const names = Object.keys(config.sources);
+  const [only] = names;
+  if (name === undefined && only !== undefined && names.length === 1) return only;
+  if (name !== undefined) {
+    requireName(context, 'source', name, names);
+    return name;
+  }
+  const message = 'several sources are configured';
+  const remedy = `Add --source with one of: ${names.join(', ')}.`;
+  usageError(context, commandErrors.COMMAND_INVALID({ message, remedy }));
+}
+
+function short(line: string): string {
+  const one = line.replace(/\s+/g, ' ');
+  return one.length > 100 ? `${one.slice(0, 99)}…` : one;
+}
