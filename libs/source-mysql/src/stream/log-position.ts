@@ -28,10 +28,15 @@ export class LogCursor {
     this.#offset = offset;
   }
 
-  /** Goes over an event that stands in the log; returns where it begins. */
+  /**
+   * Goes over an event that stands in the log; returns where it begins. Events that the server keeps to itself are gone over with it. Throws a
+   * RangeError when the event says that it ends before it can have begun.
+   */
   pass(length: number, nextOffset: number): number {
     const counted = this.#offset + length;
-    this.#offset = nextOffset === 0 ? counted : nearest(counted, nextOffset);
+    const next = nextOffset === 0 ? counted : nearest(counted, nextOffset);
+    if (next < counted) throw new RangeError(`an event of ${length} bytes behind ${this.#offset} that ends at ${next}`);
+    this.#offset = next;
     return this.#offset - length;
   }
 }

@@ -92,6 +92,15 @@ export class EventUnfolder {
       if (control.file !== this.#cursor.file) this.#cursor.moveTo(control.file, control.offset);
       return this.#cursor.offset;
     }
-    return isMadeUp(event) ? this.#cursor.offset : this.#cursor.pass(event.length, event.nextOffset);
+    if (isMadeUp(event)) return this.#cursor.offset;
+    try {
+      return this.#cursor.pass(event.length, event.nextOffset);
+    } catch (cause) {
+      throw sourceErrors.SOURCE_EVENT_UNREADABLE({
+        message: 'the place of an event cannot be right',
+        where: { position: formatBinlogPosition(this.position) },
+        cause,
+      });
+    }
   }
 }
