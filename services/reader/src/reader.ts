@@ -56,6 +56,7 @@ const UNSEEN: Record<UnseenCause, string> = {
   partition: 'they came or went with a partition or tablespace',
   cascade: 'by a foreign key, with those of a parent table',
   rename: 'another table took its name',
+  'partial-row': 'by a row event that lacks what names the row',
 };
 
 const COUNTED = ['insert', 'update', 'delete', 'read', 'truncate', 'ddl', 'sweep'] as const;

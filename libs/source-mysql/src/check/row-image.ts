@@ -37,17 +37,17 @@ export interface ImageOfTable {
   readonly partitionBy: readonly string[];
 }
 
-/** What no reading again can mend: changes whose images would not tell which record they change. */
+/** Changes whose images would not tell which record they change: only reading the whole table again mends those. */
 export function checkTableImage({ image, facts, name, key, partitionBy }: ImageOfTable): Finding[] {
   if (image !== 'MINIMAL') return [];
   const unknown = partitionBy.filter((column) => !key.columns.includes(column));
   if (key.rule !== 'row-hash' && unknown.length > 0) {
-    const message = `binlog_row_image is MINIMAL: updates and deletions of ${name} do not hold ${unknown.join(', ')}, which chooses the partition (partitionBy), and stop the reader`;
-    return [finding('error', CODE, message)];
+    const message = `binlog_row_image is MINIMAL: updates and deletions of ${name} do not hold ${unknown.join(', ')}, which chooses the partition (partitionBy): each of them has the whole table read again (onUnseenChange)`;
+    return [finding('warning', CODE, message)];
   }
   // MariaDB's images are whole where there is no key (seen on 10.11)
   if (key.rule === 'row-hash' && facts.flavor === 'mysql') {
-    const message = `binlog_row_image is MINIMAL and table ${name} has no key: an INSERT that leaves out columns stops the reader`;
+    const message = `binlog_row_image is MINIMAL and table ${name} has no key: an INSERT that leaves out columns has the whole table read again (onUnseenChange)`;
     return [finding('warning', CODE, message)];
   }
   return [];

@@ -7,9 +7,10 @@
  *    follow in the log and put right what was read too new.
  * 3. A change takes as many ordinals as its images say (2 when it moves the row to another key, else 1), whatever is found: reading the log
  *    again counts alike.
- * 4. What names the row and chooses its partition must be in the images, else nothing can be published for sure: an error.
+ * 4. A change whose images do not hold what names the row and chooses its partition takes no ordinal and no record: its table is told as one
+ *    whose rows have changed unseen. So is a table whose rows have another key by now, which cannot be looked up; the old key is deleted.
  */
-import { coreErrors, formatTableRef, isMysyncError, type MysyncError } from '@mysync/core';
+import { coreErrors, formatTableRef, isMysyncError, type TableRef } from '@mysync/core';
 import { type EncodedRow, type RowChange, RowEncoder, type RowValues, type TransactionBlock } from '@mysync/wire';
 import type { HeldColumns, RowsEvent } from '../binlog/rows-event.ts';
 import { sourceErrors } from '../errors.ts';
@@ -17,7 +18,7 @@ import type { ResolvedOptions } from '../options.ts';
 import type { KnownTable } from '../schema/table-book.ts';
 import type { LoggedTransaction } from './commit-barrier.ts';
 import { type PartialChange, readPartialRows } from './partial-images.ts';
-import { type FoundRows, nameText, type RowLookup, type WantedRow } from './row-lookup.ts';
+import { type FoundRows, type NothingFound, nameText, type RowLookup, type WantedRow } from './row-lookup.ts';
 
 export interface PartialRowsOptions extends Pick<ResolvedOptions, 'tableRule' | 'logger' | 'observer'> {
   readonly lookup: RowLookup;
@@ -27,7 +28,10 @@ export interface PartialEvent {
   readonly table: KnownTable;
   readonly rows: RowsEvent;
   readonly held: HeldColumns;
-  readonly transaction: LoggedTransaction & { readonly block: TransactionBlock };
+  readonly transaction: LoggedTransaction & {
+    readonly block: TransactionBlock;
+    unseen(table: TableRef, cause: 'partial-row'): void;
+  };
   /** Of the event; '' for that of the transaction. */
   readonly file: string;
   readonly offset: number;
@@ -97,7 +101,10 @@ export class PartialRows {
       steps.push({ wanted: { name, literals: keyLiterals, ordinal: last, image: this.#nameImage(table, after) } });
       return last + 1 - ordinal;
     } catch (error) {
-      throw isMysyncError(error, 'WIRE_KEY_INCOMPLETE') ? incomplete(event, error) : error;
+      if (!isMysyncError(error, 'WIRE_KEY_INCOMPLETE')) throw error;
+      this.#permit(event);
+      transaction.unseen(table.ref, 'partial-row');
+      return 0;
     }
   }
 
@@ -125,21 +132,22 @@ export class PartialRows {
     this.#warned.add(table);
     logger.warn(
       { code: 'SOURCE_ROW_IMAGE_PARTIAL', ...where },
-      `a row event of ${table} does not hold all columns: such rows are read again, which costs a query for each event`,
+      `a row event of ${table} does not hold all columns: such rows are read again, which costs a query for each event, and the whole table where it does not tell which row`,
     );
   }
 
   async #complete(event: PartialEvent, steps: readonly Step[]): Promise<readonly EncodedRow[]> {
     const { table, transaction } = event;
     const wanted = steps.flatMap((step) => step.wanted ?? []);
-    const found = wanted.length === 0 ? undefined : await this.#options.lookup.find(table, wanted, transaction);
+    const found = wanted.length === 0 ? 'gone' : await this.#options.lookup.find(table, wanted, transaction);
     if (wanted.length > 0) this.#options.observer.rowsReread?.(table.ref, wanted.length);
+    if (found === 'rekeyed') transaction.unseen(table.ref, 'partial-row');
     return steps.map((step) => (step.wanted === undefined ? step.record : this.#completed(event, step.wanted, found)));
   }
 
-  #completed(event: PartialEvent, wanted: Wanted, found: FoundRows | undefined): EncodedRow {
-    const after = found?.rows.get(nameText(wanted.name));
-    if (found === undefined || after === undefined) return this.#deletion(event, wanted.ordinal, wanted.image);
+  #completed(event: PartialEvent, wanted: Wanted, found: FoundRows | NothingFound): EncodedRow {
+    const after = typeof found === 'string' ? undefined : found.rows.get(nameText(wanted.name));
+    if (typeof found === 'string' || after === undefined) return this.#deletion(event, wanted.ordinal, wanted.image);
     const change = { ...placeOf(event, wanted.ordinal), operation: 'read', before: null, after } as const;
     return this.#encoder.encode(found.plan, event.transaction.block, change);
   }
@@ -162,14 +170,4 @@ function placeOf(event: PartialEvent, ordinal: number): Pick<RowChange, 'eventFi
 function takesOver(table: KnownTable, { before, after }: HeldColumns): boolean {
   const { columns } = table.plan.schema;
   return columns.some(({ keyPosition }, i) => keyPosition === 0 && before?.[i] === true && after?.[i] === false);
-}
-
-function incomplete(event: PartialEvent, cause: MysyncError): Error {
-  const table = formatTableRef(event.table.ref);
-  return sourceErrors.SOURCE_ROW_IMAGE_PARTIAL({
-    message: `a row event of ${table} lacks a column that names the row or chooses its partition: which record it changes cannot be known`,
-    where: { table, ...cause.where, position: event.place },
-    remedy: `SET GLOBAL binlog_row_image = 'FULL'; let every client connect anew, and start again with a snapshot. A primary key that holds these columns would do as well.`,
-    cause,
-  });
 }

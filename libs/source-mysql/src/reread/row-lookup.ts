@@ -11,7 +11,6 @@
  */
 import { type ColumnValue, causeText, formatTableRef, type TableRef } from '@mysync/core';
 import { RowEncoder, type RowName, type RowValues, type TablePlan } from '@mysync/wire';
-import { sourceErrors } from '../errors.ts';
 import type { ResolvedOptions } from '../options.ts';
 import type { KnownTable } from '../schema/table-book.ts';
 import { lockingClause, quoteName, quoteTable } from '../server/dialect.ts';
@@ -42,6 +41,9 @@ export interface FoundRows {
   /** By `nameText`. */
   readonly rows: ReadonlyMap<string, RowValues>;
 }
+
+/** There is no such table any more; or its rows have another key by now, by which nothing can be looked up that the log names. */
+export type NothingFound = 'gone' | 'rekeyed';
 
 /** Bytes of the rows of one question, about; and their number. */
 const BATCH_BYTES = 4 << 20;
@@ -76,17 +78,16 @@ export class RowLookup {
     return this.#batchRows.get(table) ?? 1;
   }
 
-  /** undefined: there is no such table any more. Throws SOURCE_ROW_IMAGE_PARTIAL when its rows have another key by now. */
   async find(
     table: KnownTable,
     wanted: readonly WantedRow[],
     transaction: LoggedTransaction,
-  ): Promise<FoundRows | undefined> {
+  ): Promise<FoundRows | NothingFound> {
     const isVisible = await this.#barrier.passed(transaction);
     return await this.#patiently(table, async (session) => {
       for (;;) {
         const known = this.#understood.get(table) ?? (await understand(session, table, this.#options.source));
-        if (known === undefined) return undefined;
+        if (known === 'gone' || known === 'rekeyed') return known;
         this.#understood.set(table, known);
         const rows = isVisible
           ? await this.#select(session, table, known, wanted, '')
@@ -254,38 +255,26 @@ function condition(table: KnownTable, wanted: readonly WantedRow[]): string {
 }
 
 /**
- * The table's columns, and what a result with them looks like, asked while an open transaction keeps DDL off. undefined: there is no such
- * table.
+ * The table's columns, and what a result with them looks like, asked while an open transaction keeps DDL off.
  */
 async function understand(
   session: ServerSession,
   table: KnownTable,
   source: RowLookupOptions['source'],
-): Promise<Understood | undefined> {
+): Promise<Understood | NothingFound> {
   for (;;) {
     const reading = await describeTable(session, table.ref, source);
-    if (reading === undefined) return undefined;
+    if (reading === undefined) return 'gone';
     await session.query('START TRANSACTION');
     try {
       const { signature } = await session.raw(`${selection(session, reading)} LIMIT 0`);
       const now = await describeTable(session, table.ref, source);
       if (now?.plan.schema.fingerprint !== reading.plan.schema.fingerprint) continue;
-      requireSameKey(table, reading);
-      return { ...reading, signature };
+      return sameKeyColumns(table.plan.schema, reading.plan.schema) ? { ...reading, signature } : 'rekeyed';
     } catch (error) {
       if (!CHANGED.has(serverErrorNumber(error))) throw error;
     } finally {
       await session.query('COMMIT');
     }
   }
-}
-
-function requireSameKey(table: KnownTable, now: TableReading): void {
-  if (sameKeyColumns(table.plan.schema, now.plan.schema)) return;
-  const name = formatTableRef(table.ref);
-  throw sourceErrors.SOURCE_ROW_IMAGE_PARTIAL({
-    message: `a row event of ${name} does not hold all columns, and the table has another key by now: its row cannot be looked up`,
-    where: { table: name },
-    remedy: 'Start again with a snapshot: the rows logged before the key was changed cannot be completed.',
-  });
 }
