@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import {
+  mkdirSync,
   mkdtempSync,
   readFileSync,
   rmSync,
@@ -143,6 +144,44 @@ for (const minFreeBytes of [0, 4 * 2 ** 20]) {
     assert.equal(await count(transport), more);
   });
 }
+
+test('a log that is opened on a full disk is told so, by a process that lives', async (t) => {
+  const path = directory(t);
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'tmpfs', path], { stdio: 'pipe' });
+  } catch {
+    t.skip('mounting a small disk needs root');
+    return;
+  }
+  undo(t, () => execFileSync('umount', [path]));
+  const ballast = join(path, 'ballast');
+  const fillUp = (): void => {
+    const { bavail, bsize } = statfsSync(path);
+    execFileSync('fallocate', ['-l', String(bavail * bsize), ballast], { stdio: 'pipe' });
+  };
+  // in a process of its own: without the look beforehand it is killed by SIGBUS
+  const openIt = `import { LogTransport } from '${new URL('index.js', import.meta.url).href}';
+    try {
+      const transport = await LogTransport.open({ path: ${JSON.stringify(join(path, 'log'))}, maintenance: false });
+      await transport.close();
+      process.stdout.write('opened');
+    } catch (error) {
+      process.stdout.write(error.code);
+    }`;
+  const run = (): string => execFileSync(process.execPath, ['--input-type=module', '-e', openIt]).toString();
+  mkdirSync(join(path, 'log'));
+  fillUp();
+  assert.equal(run(), 'TRANSPORT_DISK_FULL');
+  unlinkSync(ballast);
+  assert.equal(run(), 'opened');
+  // every page of the lock file has a place on the disk
+  const { size, blocks } = statSync(join(path, 'log/lock.mdb'));
+  assert.ok(blocks * 512 >= size, `${blocks} blocks of ${size} bytes`);
+  fillUp();
+  assert.equal(run(), 'TRANSPORT_DISK_FULL');
+  unlinkSync(ballast);
+  assert.equal(run(), 'opened');
+});
 
 test('maxBytes is a limit that compaction and retention make room under', async (t) => {
   const { transport, publisher } = await opened(t, { path: directory(t), maxBytes: 2 ** 20 });

@@ -21,6 +21,7 @@ import { checkDataFile } from './data-file.ts';
 import { logErrors } from './errors.ts';
 import { takeGateAtExit, throughGate } from './gate.ts';
 import { FORMAT_VERSION, metaKey, type PartitionState } from './layout.ts';
+import { reserveLockFile } from './lock-file.ts';
 import { Wakeups } from './wakeups.ts';
 
 export type Fsync = 'commit' | 'interval';
@@ -52,6 +53,8 @@ const MAP_BYTES = 2 ** 40;
 const MAX_GROUP_BYTES = 16 * 2 ** 20;
 /** A write may cost this many times its bytes: whole pages, copies of tree pages, free space that is too scattered. */
 const WRITE_AMPLIFICATION = 2;
+/** Of a log that is opened: its lock file, root pages and first entries. */
+const OPEN_BYTES = 2 ** 18;
 const STALL_MS = 10_000;
 const opened = new Map<string, Store>();
 let turn: Promise<unknown> = Promise.resolve();
@@ -119,7 +122,7 @@ export class Store {
     const path = prepare(options.path);
     // One call after the other: a second one of this process must find the store that the first one opens.
     const store = await inTurn(async () => {
-      const found = opened.get(path) ?? (await throughGate(gateOf(path), async () => new Store(path, options)));
+      const found = opened.get(path) ?? (await throughGate(gateOf(path), async () => Store.#open(path, options)));
       found.#users++;
       opened.set(path, found);
       return found;
@@ -135,6 +138,18 @@ export class Store {
       throw error;
     }
     return store;
+  }
+
+  /** A disk without room for LMDB's own pages is told: what LMDB maps and cannot write kills the process. */
+  static #open(path: string, options: StoreOptions): Store {
+    const { bavail, bsize } = statfsSync(path);
+    try {
+      if (bavail * bsize < OPEN_BYTES) throw new Error(`${bavail * bsize} bytes are free, opening takes ${OPEN_BYTES}`);
+      reserveLockFile(join(path, 'lock.mdb'));
+    } catch (cause) {
+      throw transportErrors.TRANSPORT_DISK_FULL({ message: 'the log cannot be opened', where: { path }, cause });
+    }
+    return new Store(path, options);
   }
 
   /** Starts what runs once per store, whoever comes first; what `start` returns stops it before the files close. */

@@ -13,9 +13,12 @@ export interface ActorOptions {
   readonly configFile: string;
   readonly logFolder: string;
   readonly env: Readonly<Record<string, string>>;
-  /** Told when it ended although nobody ended it. */
-  readonly onDeath: (what: string) => void;
+  /** Told when it ended although nobody ended it. True: it is started again, as a supervisor does. */
+  readonly onDeath: (what: string, printed: string) => boolean;
 }
+
+/** After which a supervisor starts again what ended with an error. */
+const RESTART_MS = 300;
 
 /** One place for a `mysync` process: it is killed, frozen and started again as the schedule says. */
 export class Actor {
@@ -71,11 +74,18 @@ export class Actor {
       (exit) => {
         this.#keep(start, process);
         if (this.#wanted && this.#process === process) {
-          onDeath(`${name} ended by itself with ${exit.code ?? exit.signal}: ${process.stderr.slice(-1500)}`);
+          const how = `${name} ended by itself with ${exit.code ?? exit.signal}`;
+          if (onDeath(`${how}: ${process.stderr.slice(-1500)}`, exit.code === 1 ? process.stderr : '')) this.#again();
         }
       },
-      (error: unknown) => onDeath(`${name} could not be started: ${String(error)}`),
+      (error: unknown) => void onDeath(`${name} could not be started: ${String(error)}`, ''),
     );
+  }
+
+  #again(): void {
+    setTimeout(() => {
+      if (this.#wanted) this.start();
+    }, RESTART_MS);
   }
 
   /** Its end is expected: it was told to halt, or was replaced. */

@@ -1,9 +1,15 @@
 /** Every kind of fault: which seeds it fits, how it strikes, how it is mended. */
+import { execFileSync } from 'node:child_process';
+import { rm, statfs } from 'node:fs/promises';
+import { join } from 'node:path';
+import { until } from '@mysync/harness';
 import type { Actor } from './actor.ts';
+import { DESTRUCTIVE_FAULTS } from './destructive-faults.ts';
 import type { Dice } from './dice.ts';
-import type { Trouble } from './fault-proxy.ts';
+import { KAFKA_FAULTS } from './kafka-faults.ts';
 import type { Scene } from './scene.ts';
 import type { Setting } from './setting.ts';
+import { TROUBLES } from './troubles.ts';
 
 /** What mends a fault: resolves when it is gone. */
 export type Mend = () => Promise<void>;
@@ -17,6 +23,8 @@ export interface FaultKind {
   readonly strike: (scene: Scene, dice: Dice) => Promise<Mend>;
   /** The others are to carry on while it lasts: recovery counts from the moment it strikes. */
   readonly carriedBy?: true;
+  /** Not while existing rows are still being read. */
+  readonly settled?: true;
   /** Nothing can follow it. */
   readonly ends?: true;
 }
@@ -135,24 +143,6 @@ const serverFaults: readonly FaultKind[] = (['source', 'redis', 'elasticsearch']
   ] satisfies FaultKind[];
 });
 
-const TROUBLES: readonly {
-  readonly name: string;
-  readonly holdMs: readonly [number, number];
-  readonly of: (dice: Dice) => Trouble;
-}[] = [
-  { name: 'delays', holdMs: [1000, 4000], of: (dice) => ({ kind: 'delay', ms: dice.integer(5, 250) }) },
-  {
-    name: 'throttles',
-    holdMs: [1000, 4000],
-    of: (dice) => ({ kind: 'throttle', bytesPerSecond: dice.integer(20_000, 400_000) }),
-  },
-  { name: 'drops', holdMs: [0, 2000], of: () => ({ kind: 'drop' }) },
-  { name: 'resets', holdMs: [0, 2000], of: () => ({ kind: 'reset' }) },
-  { name: 'half-opens', holdMs: [0, 3000], of: () => ({ kind: 'half-open' }) },
-  { name: 'passes one way', holdMs: [0, 3000], of: () => ({ kind: 'one-way' }) },
-  { name: 'black-holes', holdMs: [0, 4000], of: () => ({ kind: 'black-hole' }) },
-];
-
 function linkFaults(part: 'source' | 'redis' | 'elasticsearch', weight: number): readonly FaultKind[] {
   return TROUBLES.map(({ name, holdMs, of }) => ({
     name: `way to ${part} ${name}`,
@@ -167,10 +157,74 @@ function linkFaults(part: 'source' | 'redis' | 'elasticsearch', weight: number):
   }));
 }
 
+/** To the last byte, although others write there too. */
+async function fillUp(folder: string, file: string): Promise<void> {
+  await until('the disk is full', async () => {
+    const { bavail, bsize } = await statfs(folder);
+    execFileSync('fallocate', ['-l', String(bavail * bsize), file], { stdio: 'pipe' });
+    return true;
+  });
+}
+
+/** A state of Redis that it had a while ago comes back: from a backup, or by a failover to a replica that was behind. */
+function restored(name: string, holdMs: readonly [number, number]): FaultKind {
+  return {
+    name,
+    weight: 1,
+    holdMs,
+    fits: ({ sinks }) => sinks.includes('redis'),
+    settled: true,
+    strike: async ({ stage, watch, folder }) => {
+      const backup = join(folder, 'redis-backup');
+      await stage.backUpRedis(backup);
+      return () => watch.unseen('redis', () => stage.restoreRedis(backup));
+    },
+  };
+}
+
+const stateFaults: readonly FaultKind[] = [
+  restored('redis loses its last second', [1000, 1000]),
+  restored('redis restored from a backup', [2000, 5000]),
+  {
+    name: 'full disk',
+    weight: 4,
+    holdMs: [500, 4000],
+    fits: ({ ownDisk }) => ownDisk,
+    strike: async (scene) => {
+      const balloon = join(scene.dataFolder, 'balloon');
+      // whoever starts now is told so, and ends
+      scene.excuse = /_DISK_FULL/;
+      await fillUp(scene.dataFolder, balloon);
+      return async () => {
+        await rm(balloon);
+        // one that began to start before has a moment more
+        setTimeout(() => {
+          scene.excuse = null;
+        }, 3000);
+      };
+    },
+  },
+  {
+    name: 'clock jumps',
+    weight: 4,
+    holdMs: [1500, 4000],
+    fits: ({ ownClock }) => ownClock,
+    strike: async (scene, dice) => {
+      await scene.setClock(dice.pick([-7200, -600, -30, -3, 3, 30, 600, 7200]));
+      return async () => {
+        if (dice.chance(0.5)) await scene.setClock(0);
+      };
+    },
+  },
+];
+
 export const FAULT_KINDS: readonly FaultKind[] = [
   ...processFaults,
   ...serverFaults,
+  ...stateFaults,
+  ...DESTRUCTIVE_FAULTS,
   ...linkFaults('source', 0.35),
   ...linkFaults('redis', 0.35),
   ...linkFaults('elasticsearch', 0.35),
+  ...KAFKA_FAULTS,
 ];

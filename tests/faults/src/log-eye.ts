@@ -7,6 +7,8 @@ import { type Database, open, type RootDatabase } from 'lmdb';
 export interface LogEye {
   /** Next offset of each partition. */
   ends(): Promise<readonly number[]>;
+  /** How far compaction has come; empty where that cannot be seen. */
+  cleaned(): Promise<readonly number[]>;
   /** Committed offset of each partition; -1: none. */
   committed(group: string): Promise<readonly number[]>;
   close(): Promise<void>;
@@ -44,11 +46,11 @@ export class EmbeddedLogEye implements LogEye {
   }
 
   async ends(): Promise<readonly number[]> {
-    const topic = this.#entry();
-    if (topic === undefined) return [];
-    return Array.from({ length: topic.partitions }, (_, partition) => {
-      return this.#read<{ end: number }>(`partition/${topic.id}/${partition}`)?.end ?? 0;
-    });
+    return this.#states('end');
+  }
+
+  async cleaned(): Promise<readonly number[]> {
+    return this.#states('cleanedTo');
   }
 
   async committed(group: string): Promise<readonly number[]> {
@@ -61,6 +63,14 @@ export class EmbeddedLogEye implements LogEye {
 
   async close(): Promise<void> {
     await this.#root.close();
+  }
+
+  #states(field: 'end' | 'cleanedTo'): readonly number[] {
+    const topic = this.#entry();
+    if (topic === undefined) return [];
+    return Array.from({ length: topic.partitions }, (_, partition) => {
+      return this.#read<Record<typeof field, number>>(`partition/${topic.id}/${partition}`)?.[field] ?? 0;
+    });
   }
 
   #entry(): { id: string; partitions: number } | undefined {
@@ -93,6 +103,16 @@ export class KafkaEye implements LogEye {
     const found: number[] = [];
     for (const { partition, high } of await this.#admin.fetchTopicOffsets(this.#topic)) found[partition] = Number(high);
     return found;
+  }
+
+  async cleaned(): Promise<readonly number[]> {
+    return [];
+  }
+
+  /** Ids of the brokers that lead a partition. */
+  async leaders(): Promise<readonly number[]> {
+    const { topics } = await this.#admin.fetchTopicMetadata({ topics: [this.#topic] });
+    return topics.flatMap(({ partitions }) => partitions.map(({ leader }) => leader)).filter((leader) => leader > 0);
   }
 
   async committed(group: string): Promise<readonly number[]> {

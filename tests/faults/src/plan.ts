@@ -37,7 +37,7 @@ export function planOf(seed: number, { transport, can, focus }: PlanOptions): Pl
   let setting = chooseSetting(dice, transport, can);
   // with a focus the setting is chosen so that it fits at least one of the kinds
   while (!wanted.some(({ fits }) => fits(setting))) setting = chooseSetting(dice, transport, can);
-  const early = dice.chance(0.2);
+  let early = dice.chance(0.2);
   const fitting = wanted.filter(({ fits }) => fits(setting));
   const steps: Step[] = [];
   let final = false;
@@ -52,6 +52,7 @@ export function planOf(seed: number, { transport, can, focus }: PlanOptions): Pl
       dice: new Dice(seed * 1009 + index),
     });
   }
+  early &&= !steps.some(({ kind }) => kind.settled);
   return { seed, setting, early, steps };
 }
 

@@ -104,7 +104,7 @@ async function play(
     const mend = await step.kind.strike(scene, step.dice);
     mends.push(mend);
     if (step.overlaps) continue;
-    const alone = mends.length === 1 && !(plan.early && step === plan.steps[0]);
+    const alone = mends.length === 1 && step.kind.ends !== true && !(plan.early && step === plan.steps[0]);
     faults.push({ kind: step.kind.name, recoverySeconds: await recover(scene, step, struck, mends, alone, say) });
     mends = [];
   }

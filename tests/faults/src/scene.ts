@@ -35,6 +35,8 @@ export class Scene {
   readonly eyes: readonly SinkEye[];
   readonly readers: Actor[] = [];
   readonly writers: Actor[] = [];
+  /** A process that ends with exit code 1 and such a text is started again, while the fault that explains it lasts. */
+  excuse: RegExp | null = null;
   /** What nobody expected. */
   readonly complaints: string[] = [];
   readonly #clockLibrary: string;
@@ -120,7 +122,11 @@ export class Scene {
       configFile: this.configFile,
       logFolder: this.folder,
       env: this.setting.ownClock ? this.#clockEnv() : {},
-      onDeath: (what) => this.complaints.push(what),
+      onDeath: (what, printed) => {
+        if (this.excuse?.test(printed) === true) return true;
+        this.complaints.push(what);
+        return false;
+      },
     });
   }
 
@@ -128,6 +134,28 @@ export class Scene {
   async setClock(seconds: number): Promise<void> {
     const sign = seconds < 0 ? '-' : '+';
     await writeFile(join(this.folder, 'clock'), `${sign}${Math.abs(seconds)}\n`);
+  }
+
+  /** Next offset of each partition of the log. */
+  async logEnds(): Promise<readonly number[]> {
+    return (await this.watch.log()).ends();
+  }
+
+  /** Ids of the brokers that lead a partition of the topic. */
+  async leaders(): Promise<readonly number[]> {
+    const log = await this.watch.log();
+    return log instanceof KafkaEye ? await log.leaders() : [];
+  }
+
+  /** How far each partition of the embedded log was compacted. */
+  async logCleaned(): Promise<readonly number[]> {
+    return (await this.watch.log()).cleaned();
+  }
+
+  /** Nobody looks at the log until MySync has made it again. */
+  async closeLog(): Promise<void> {
+    this.#logIsMade = false;
+    await this.watch.closeLog();
   }
 
   /** The sinks are read from the log's beginning by writers that start from now on. */
@@ -242,7 +270,7 @@ export class Scene {
         kind: transport,
         partitions,
         ...(transport === 'log'
-          ? { log: { path: join(dataFolder, 'log') } }
+          ? { log: { path: join(dataFolder, 'log'), ...(setting.shortRetention ? { compactionIntervalMs: 300 } : {}) } }
           : { kafka: { brokers: BROKERS.map((name) => `127.0.0.1:${stage.proxy(name).port}`) } }),
         ...setting.transportOptions,
       },

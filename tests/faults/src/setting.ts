@@ -17,6 +17,8 @@ export interface Setting {
   readonly ownClock: boolean;
   /** Log, checkpoint and spool lie on a file system of their own, which can be filled. */
   readonly ownDisk: boolean;
+  /** The log forgets deletions within moments. */
+  readonly shortRetention: boolean;
   readonly rowsPerSecond: number;
   /** Sections of the configuration, over what the suite needs anyway. */
   readonly reader: Readonly<Record<string, unknown>>;
@@ -40,6 +42,7 @@ export function chooseSetting(dice: Dice, transport: TransportName, can: Abiliti
       : ['elasticsearch']
     : ['redis'];
   const oneProcess = dice.chance(0.25);
+  const shortRetention = dice.chance(0.06);
   return {
     transport,
     source: dice.chance(0.12) ? 'mysql' : 'mariadb',
@@ -49,6 +52,7 @@ export function chooseSetting(dice: Dice, transport: TransportName, can: Abiliti
     partitions: dice.pick([1, 4, 4, 6]),
     ownClock: can.clock && dice.chance(0.15),
     ownDisk: can.disk && dice.chance(0.25),
+    shortRetention,
     rowsPerSecond: 1000,
     // small ones make many batches and checkpoints, and so many moments to be killed in; defaults are what users run
     reader: dice.chance(0.5)
@@ -60,6 +64,6 @@ export function chooseSetting(dice: Dice, transport: TransportName, can: Abiliti
       : {},
     sink: dice.chance(0.5) ? { maxBatchChanges: dice.pick([20, 100]), commitIntervalMs: dice.pick([20, 200]) } : {},
     sourceOptions: dice.chance(0.5) ? { spoolBytes: 65_536, queueBytes: 262_144 } : {},
-    transportOptions: {},
+    transportOptions: shortRetention ? { deleteRetentionMs: 500, minCompactionLagMs: 0, allowWeakerTopic: true } : {},
   };
 }

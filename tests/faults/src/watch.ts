@@ -4,6 +4,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '@mysync/harness';
 import { Dice } from './dice.ts';
 import { Judge } from './judge.ts';
 import { COUNTERS, PROBES } from './load.ts';
@@ -48,6 +49,7 @@ export class Watch {
   readonly #stopping = new AbortController();
   readonly #loops: Promise<void>[] = [];
   #log: LogEye | null = null;
+  #booking: Promise<void> = Promise.resolve();
   /** Commits beyond the marker, checkpoints beyond the log. */
   readonly ahead: string[] = [];
   looks = 0;
@@ -96,6 +98,20 @@ export class Watch {
     return this.#sinks.map(({ eye, oldestProbe }) => `${eye.name} ${Date.now() - oldestProbe} ms`).join(', ');
   }
 
+  async log(): Promise<LogEye> {
+    return await until('the log can be looked at', async () => {
+      this.#log ??= await this.#options.openLog();
+      return this.#log ?? false;
+    });
+  }
+
+  async closeLog(): Promise<void> {
+    const log = this.#log;
+    this.#log = null;
+    await this.#booking;
+    await log?.close().catch(() => undefined);
+  }
+
   /** Nobody looks at that sink while `action` puts it back to an older state, after which it starts afresh. */
   async unseen(sinkName: string, action: () => Promise<void>): Promise<void> {
     const sink = this.#sinks.find(({ eye }) => eye.name === sinkName);
@@ -142,16 +158,19 @@ export class Watch {
   async #keepBooks(): Promise<void> {
     while (!this.#stopping.signal.aborted) {
       await sleep(BOOKS_MS);
-      try {
-        this.#log ??= await this.#options.openLog();
-        if (this.#log === null) continue;
-        await this.#compareCheckpoint(this.#log);
-        for (const sink of this.#sinks) await this.#compareCommits(this.#log, sink);
-        this.bookLooks += 1;
-      } catch {
-        // a server that is down just now: what it would have shown is still there when it is back
-      }
+      // a server that is down just now: what it would have shown is still there when it is back
+      this.#booking = this.#compareBooks().catch(() => undefined);
+      await this.#booking;
     }
+  }
+
+  async #compareBooks(): Promise<void> {
+    this.#log ??= await this.#options.openLog();
+    const log = this.#log;
+    if (log === null) return;
+    await this.#compareCheckpoint(log);
+    for (const sink of this.#sinks) await this.#compareCommits(log, sink);
+    this.bookLooks += 1;
   }
 
   /** The checkpoint is read first: the log's end only grows. */

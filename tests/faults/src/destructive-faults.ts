@@ -1,0 +1,139 @@
+/** Faults that destroy what MySync keeps. It must halt and say what to do; then what it says is done, and that must be enough. */
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { textConnection, until } from '@mysync/harness';
+import type { FaultKind } from './fault-kinds.ts';
+import type { Scene } from './scene.ts';
+import type { Setting } from './setting.ts';
+
+const TOLD_MS = 40_000;
+const CHURN_MS = 40_000;
+
+const onlyRedis = ({ sinks }: Setting): boolean => sinks.length === 1 && sinks[0] === 'redis';
+
+/** Waits until a running process has told that code; `every`: about each partition. */
+async function told(scene: Scene, codes: readonly string[], every: boolean): Promise<void> {
+  const partitions = scene.setting.partitions;
+  const found = new Set<number>();
+  await until(
+    `${codes.join(' or ')} is told`,
+    () => {
+      for (const { printed } of scene.actors) {
+        for (const line of printed.split('\n')) {
+          if (!codes.some((code) => line.includes(code))) continue;
+          if (!every) return true;
+          found.add(Number(/"partition":(\d+)/.exec(line)?.[1] ?? -1));
+        }
+      }
+      return [...Array(partitions).keys()].every((partition) => found.has(partition));
+    },
+    { timeoutMs: TOLD_MS, everyMs: 100 },
+  );
+}
+
+/** The remedy: the sink emptied, a group that begins at the log's beginning. */
+async function rebuildSinks(scene: Scene): Promise<void> {
+  for (const actor of scene.actors) await actor.kill();
+  await scene.stage.server('redis').client('cli', ['FLUSHALL']);
+  await scene.newGroup();
+}
+
+function startAll(scene: Scene): void {
+  for (const actor of scene.actors) actor.start();
+}
+
+/** The remedy for a log that is gone: a new snapshot into a new log, and the sinks filled from there. */
+async function startAgain(scene: Scene): Promise<void> {
+  await rebuildSinks(scene);
+  await rm(join(scene.dataFolder, 'checkpoints'), { recursive: true, force: true });
+}
+
+const emptied: FaultKind = {
+  name: 'redis emptied',
+  weight: 0.4,
+  holdMs: [0, 0],
+  fits: onlyRedis,
+  settled: true,
+  ends: true,
+  strike: async (scene) => {
+    return async () => {
+      await scene.watch.unseen('redis', async () => {
+        await scene.stage.server('redis').client('cli', ['FLUSHALL']);
+        await told(scene, ['WRITER_SINK_LOST'], true);
+        await rebuildSinks(scene);
+      });
+      startAll(scene);
+    };
+  },
+};
+
+const logRemoved: FaultKind = {
+  name: 'log removed',
+  weight: 0.4,
+  holdMs: [0, 0],
+  fits: (setting) => setting.transport === 'log' && onlyRedis(setting),
+  settled: true,
+  ends: true,
+  strike: async (scene) => {
+    for (const actor of scene.actors) await actor.kill();
+    await scene.closeLog();
+    await rm(join(scene.dataFolder, 'log'), { recursive: true });
+    return async () => {
+      await scene.watch.unseen('redis', async () => {
+        for (const reader of scene.readers) {
+          reader.start();
+          reader.mayEnd();
+          await told(scene, ['READER_TOPIC_CHANGED'], false);
+        }
+        await startAgain(scene);
+      });
+      startAll(scene);
+    };
+  },
+};
+
+/** Writers away for longer than the log keeps deletions, while it is compacted over and over. */
+const tombstones: FaultKind = {
+  name: 'writers away past the tombstones',
+  weight: 6,
+  holdMs: [0, 0],
+  fits: (setting) => setting.shortRetention && setting.transport === 'log' && !setting.oneProcess && onlyRedis(setting),
+  settled: true,
+  ends: true,
+  strike: async (scene) => {
+    for (const writer of scene.writers) await writer.kill();
+    const left = await scene.logEnds();
+    await churn(scene, left);
+    return async () => {
+      await scene.watch.unseen('redis', async () => {
+        for (const writer of scene.writers) writer.start();
+        await told(scene, ['WRITER_TOMBSTONES_LOST'], false);
+        await rebuildSinks(scene);
+      });
+      startAll(scene);
+    };
+  },
+};
+
+/** Rows come and go until the log has been compacted beyond where the writers were. */
+async function churn(scene: Scene, left: readonly number[]): Promise<void> {
+  const sql = await textConnection(scene.address);
+  try {
+    await sql.query(`USE \`${scene.database}\``);
+    const pad = 'z'.repeat(380);
+    const end = performance.now() + CHURN_MS;
+    for (let round = 0, passed = false; !passed; round += 1) {
+      if (performance.now() > end)
+        throw new Error(`the log was not compacted: ${left} then, ${await scene.logCleaned()} now`);
+      const rows = Array.from({ length: 500 }, (_, i) => [9_000_000 + i, round, 0, pad]);
+      await sql.query('REPLACE INTO bulk VALUES ?', [rows]);
+      await sql.query('DELETE FROM bulk WHERE id >= 9000000');
+      const cleaned = await scene.logCleaned();
+      passed = left.every((offset, partition) => (cleaned[partition] ?? 0) > offset + 100);
+    }
+  } finally {
+    await sql.end();
+  }
+}
+
+export const DESTRUCTIVE_FAULTS: readonly FaultKind[] = [emptied, logRemoved, tombstones];

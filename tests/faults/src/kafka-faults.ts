@@ -1,0 +1,99 @@
+/** Faults of the brokers and of the ways to them. */
+import { until } from '@mysync/harness';
+import type { Dice } from './dice.ts';
+import type { FaultKind } from './fault-kinds.ts';
+import type { Scene } from './scene.ts';
+import type { Setting } from './setting.ts';
+import { BROKERS, type Broker } from './stage.ts';
+import { TROUBLES } from './troubles.ts';
+
+const onKafka = ({ transport }: Setting): boolean => transport === 'kafka';
+
+/** The leader of one of the partitions. */
+async function aLeader(scene: Scene, dice: Dice): Promise<Broker> {
+  const leaders = await until('the topic has leaders', async () => {
+    const found = await scene.leaders();
+    return found.length > 0 && found;
+  });
+  const leader = BROKERS[dice.pick(leaders) - 1];
+  if (leader === undefined) throw new Error(`no such broker among the leaders ${leaders}`);
+  return leader;
+}
+
+const brokerFaults: readonly FaultKind[] = [
+  {
+    name: 'kill a leader',
+    weight: 4,
+    holdMs: [0, 0],
+    fits: onKafka,
+    carriedBy: true,
+    strike: async (scene, dice) => {
+      const kafka = scene.stage.server('kafka');
+      const leader = await aLeader(scene, dice);
+      await kafka.kill(leader);
+      return () => kafka.upPart(leader);
+    },
+  },
+  {
+    name: 'freeze a leader',
+    weight: 2,
+    holdMs: [0, 0],
+    fits: onKafka,
+    carriedBy: true,
+    strike: async (scene, dice) => {
+      const kafka = scene.stage.server('kafka');
+      const leader = await aLeader(scene, dice);
+      await kafka.pause(leader);
+      return () => kafka.resume(leader);
+    },
+  },
+  {
+    name: 'freeze a broker shortly',
+    weight: 1,
+    holdMs: [300, 2500],
+    fits: onKafka,
+    strike: async (scene, dice) => {
+      const kafka = scene.stage.server('kafka');
+      const broker = dice.pick(BROKERS);
+      await kafka.pause(broker);
+      return () => kafka.resume(broker);
+    },
+  },
+  {
+    name: 'kill two brokers',
+    weight: 1,
+    holdMs: [0, 3000],
+    fits: onKafka,
+    strike: async (scene, dice) => {
+      const kafka = scene.stage.server('kafka');
+      const spared = dice.pick(BROKERS);
+      await kafka.kill(BROKERS.filter((broker) => broker !== spared).join(' '));
+      return async () => void (await kafka.up());
+    },
+  },
+  {
+    name: 'kill all brokers',
+    weight: 1,
+    holdMs: [0, 3000],
+    fits: onKafka,
+    strike: async ({ stage }) => {
+      const kafka = stage.server('kafka');
+      await kafka.kill();
+      return async () => void (await kafka.up());
+    },
+  },
+];
+
+const wayFaults: readonly FaultKind[] = TROUBLES.map(({ name, holdMs, of }) => ({
+  name: `way to a broker ${name}`,
+  weight: 0.7,
+  holdMs,
+  fits: onKafka,
+  strike: async (scene, dice) => {
+    const proxy = scene.stage.proxy(await aLeader(scene, dice));
+    proxy.strike(of(dice));
+    return async () => proxy.mend();
+  },
+}));
+
+export const KAFKA_FAULTS: readonly FaultKind[] = [...brokerFaults, ...wayFaults];
