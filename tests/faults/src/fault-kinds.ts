@@ -29,6 +29,9 @@ export interface FaultKind {
   readonly ends?: true;
 }
 
+/** Below what the log keeps free, and enough for everything else. */
+const FREE_FOR_CHECKPOINTS = 16 * 2 ** 20;
+
 const always = (_: Setting): boolean => true;
 const apart = (setting: Setting): boolean => !setting.oneProcess;
 
@@ -79,6 +82,30 @@ const processFaults: readonly FaultKind[] = [
     ({ writers }) => writers,
     (setting) => apart(setting) && setting.writers > 1,
   ),
+  {
+    name: 'reader replaced while frozen',
+    weight: 2,
+    holdMs: [500, 3000],
+    fits: apart,
+    settled: true,
+    strike: async (scene) => {
+      const [old] = scene.readers;
+      if (old === undefined) throw new Error('there is no reader');
+      old.signal('SIGSTOP');
+      old.mayEnd();
+      // what an operator must not do, and does: the lock of a living process is removed
+      await rm(join(scene.dataFolder, 'checkpoints', `${scene.database}.json.lock`), { force: true });
+      const successor = scene.actor('reader', null);
+      scene.readers.splice(0, 1, successor);
+      successor.start();
+      return async () => {
+        old.signal('SIGCONT');
+        // it must notice by itself that it was replaced
+        await until('the replaced reader ends', () => !old.running, { timeoutMs: 40_000 }).finally(() => old.kill());
+        await old.settled();
+      };
+    },
+  },
   {
     name: 'restart in order',
     weight: 2,
@@ -201,6 +228,40 @@ const stateFaults: readonly FaultKind[] = [
         setTimeout(() => {
           scene.excuse = null;
         }, 3000);
+      };
+    },
+  },
+  {
+    // the log takes nothing more, checkpoints are still written
+    name: 'reader killed over a full log',
+    weight: 3,
+    holdMs: [500, 1500],
+    fits: ({ ownDisk, transport }) => ownDisk && transport === 'log',
+    strike: async (scene) => {
+      const balloon = join(scene.dataFolder, 'balloon');
+      const { bavail, bsize } = await statfs(scene.dataFolder);
+      execFileSync('fallocate', ['-l', String(bavail * bsize - FREE_FOR_CHECKPOINTS), balloon], { stdio: 'pipe' });
+      return async () => {
+        for (const reader of scene.readers) await reader.kill();
+        await rm(balloon);
+        for (const reader of scene.readers) reader.start();
+      };
+    },
+  },
+  {
+    name: 'redis filled again over its data',
+    weight: 0.7,
+    holdMs: [0, 0],
+    fits: ({ sinks }) => sinks.length === 1 && sinks[0] === 'redis',
+    settled: true,
+    strike: async (scene) => {
+      for (const actor of scene.actors) await actor.kill();
+      const redis = scene.stage.server('redis');
+      const keys = (await redis.client('cli', ['KEYS', 'mysync:m:*'])).split('\n').filter((key) => key !== '');
+      if (keys.length > 0) await redis.client('cli', ['DEL', ...keys]);
+      await scene.newGroup();
+      return async () => {
+        for (const actor of scene.actors) actor.start();
       };
     },
   },

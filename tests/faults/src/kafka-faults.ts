@@ -48,6 +48,33 @@ const brokerFaults: readonly FaultKind[] = [
     },
   },
   {
+    name: 'reader killed while a leader is frozen',
+    weight: 2,
+    holdMs: [300, 1500],
+    fits: onKafka,
+    strike: async (scene, dice) => {
+      const kafka = scene.stage.server('kafka');
+      const leader = await aLeader(scene, dice);
+      await kafka.pause(leader);
+      return async () => {
+        for (const reader of scene.readers) await reader.kill();
+        await kafka.resume(leader);
+        for (const reader of scene.readers) reader.start();
+      };
+    },
+  },
+  {
+    name: 'a stranger writes into the log',
+    weight: 1,
+    holdMs: [500, 1500],
+    fits: onKafka,
+    settled: true,
+    strike: async (scene) => {
+      await scene.strangerWrites();
+      return async () => undefined;
+    },
+  },
+  {
     name: 'freeze a broker shortly',
     weight: 1,
     holdMs: [300, 2500],

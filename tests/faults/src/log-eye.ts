@@ -1,10 +1,25 @@
 /** Looks at the log between reader and writers without MySync's code: with the store's own library, and with Kafka's protocol. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Admin, Kafka, logLevel } from 'kafkajs';
+import { randomName } from '@mysync/harness';
+import { type Admin, type EachBatchPayload, Kafka, logLevel } from 'kafkajs';
 import { type Database, open, type RootDatabase } from 'lmdb';
 
+const READ_MS = 40_000;
+
+/** One record, as far as the suite looks at it. */
+export interface LoggedMessage {
+  readonly partition: number;
+  readonly offset: number;
+  readonly key: Uint8Array;
+  /** Its message: the value, or the header of a tombstone. */
+  readonly message: Uint8Array;
+  readonly tombstone: boolean;
+}
+
 export interface LogEye {
+  /** Every message of the log, each partition in order of its offsets. */
+  read(onMessage: (message: LoggedMessage) => void): Promise<void>;
   /** Next offset of each partition. */
   ends(): Promise<readonly number[]>;
   /** How far compaction has come; empty where that cannot be seen. */
@@ -18,11 +33,13 @@ export interface LogEye {
 export class EmbeddedLogEye implements LogEye {
   readonly #root: RootDatabase<Buffer, string>;
   readonly #meta: Database<Buffer, string>;
+  readonly #records: Database<Buffer, Buffer>;
   readonly #topic: string;
 
   private constructor(root: RootDatabase<Buffer, string>, topic: string) {
     this.#root = root;
     this.#meta = root.openDB<Buffer, string>('meta', { encoding: 'binary' });
+    this.#records = root.openDB<Buffer, Buffer>('records', { encoding: 'binary', keyEncoding: 'binary' });
     this.#topic = topic;
   }
 
@@ -42,6 +59,16 @@ export class EmbeddedLogEye implements LogEye {
     } catch (error) {
       await root.close();
       throw error;
+    }
+  }
+
+  async read(onMessage: (message: LoggedMessage) => void): Promise<void> {
+    const topic = this.#entry();
+    if (topic === undefined) return;
+    const start = Buffer.from(topic.id, 'hex');
+    const end = Buffer.from((BigInt(`0x${topic.id}`) + 1n).toString(16).padStart(16, '0'), 'hex');
+    for (const { key, value } of this.#records.getRange({ start, end })) {
+      readStoredBatch(Buffer.from(key).readUInt32BE(8), Buffer.from(value), onMessage);
     }
   }
 
@@ -84,19 +111,85 @@ export class EmbeddedLogEye implements LogEye {
   }
 }
 
+/** A batch as docs/spec/embedded-log.md's store holds it: 48 bytes of header, then the records. */
+function readStoredBatch(partition: number, batch: Buffer, onMessage: (message: LoggedMessage) => void): void {
+  const base = batch.readDoubleLE(16);
+  let at = 48;
+  for (let left = batch.readUInt32LE(12); left > 0; left -= 1) {
+    const length = batch.readUInt32LE(at);
+    const offset = base + batch.readUInt32LE(at + 4);
+    const keyEnd = at + 18 + batch.readUInt32LE(at + 8);
+    const valueLength = batch.readInt32LE(at + 12);
+    const tombstone = valueLength < 0;
+    // the only header is the message of a tombstone
+    const headerAt = keyEnd + 6 + (tombstone ? batch.readUInt16LE(keyEnd) : 0);
+    const message = tombstone
+      ? batch.subarray(headerAt, headerAt + batch.readUInt32LE(keyEnd + 2))
+      : batch.subarray(keyEnd, keyEnd + valueLength);
+    onMessage({ partition, offset, key: batch.subarray(at + 18, keyEnd), message, tombstone });
+    at += length;
+  }
+}
+
 export class KafkaEye implements LogEye {
   readonly #admin: Admin;
+  readonly #kafka: Kafka;
   readonly #topic: string;
 
-  private constructor(admin: Admin, topic: string) {
-    this.#admin = admin;
+  private constructor(kafka: Kafka, topic: string) {
+    this.#kafka = kafka;
+    this.#admin = kafka.admin();
     this.#topic = topic;
   }
 
   static async open(brokers: readonly string[], topic: string): Promise<KafkaEye> {
-    const admin = kafkaAdmin(brokers);
-    await admin.connect();
-    return new KafkaEye(admin, topic);
+    const retry = { retries: 1, initialRetryTime: 50, maxRetryTime: 200 };
+    const patience = { requestTimeout: 2500, connectionTimeout: 1000, retry };
+    const eye = new KafkaEye(new Kafka({ brokers: [...brokers], logLevel: logLevel.NOTHING, ...patience }), topic);
+    await eye.#admin.connect();
+    return eye;
+  }
+
+  async read(onMessage: (message: LoggedMessage) => void): Promise<void> {
+    const ends = await this.ends();
+    const missing = new Set([...ends.keys()].filter((partition) => (ends[partition] ?? 0) > 0));
+    if (missing.size === 0) return;
+    const consumer = this.#kafka.consumer({ groupId: randomName('audit'), sessionTimeout: 30_000 });
+    await consumer.connect();
+    try {
+      await consumer.subscribe({ topic: this.#topic, fromBeginning: true });
+      await new Promise<void>((resolve, reject) => {
+        const deadline = setTimeout(() => reject(new Error('the log could not be read to its end')), READ_MS);
+        const eachBatch = async ({ batch }: EachBatchPayload): Promise<void> => {
+          for (const { offset, key, value, headers } of batch.messages) {
+            const message = value ?? headers?.['mysync'];
+            if (Number(offset) >= (ends[batch.partition] ?? 0) || !Buffer.isBuffer(message) || key === null) continue;
+            const tombstone = value === null;
+            onMessage({ partition: batch.partition, offset: Number(offset), key, message, tombstone });
+          }
+          if (Number(batch.lastOffset()) + 1 >= (ends[batch.partition] ?? 0)) missing.delete(batch.partition);
+          if (missing.size > 0) return;
+          clearTimeout(deadline);
+          resolve();
+        };
+        consumer.run({ autoCommit: false, eachBatch }).catch(reject);
+      });
+    } finally {
+      await consumer.disconnect();
+    }
+  }
+
+  /** Puts a record of a stranger into a partition; gives its offset. */
+  async put(partition: number, key: Uint8Array, value: Uint8Array): Promise<number> {
+    const producer = this.#kafka.producer();
+    await producer.connect();
+    try {
+      const messages = [{ partition, key: Buffer.from(key), value: Buffer.from(value) }];
+      const [stored] = await producer.send({ topic: this.#topic, acks: -1, messages });
+      return Number(stored?.baseOffset ?? -1);
+    } finally {
+      await producer.disconnect();
+    }
   }
 
   async ends(): Promise<readonly number[]> {
@@ -126,16 +219,4 @@ export class KafkaEye implements LogEye {
   async close(): Promise<void> {
     await this.#admin.disconnect();
   }
-}
-
-export function kafkaAdmin(brokers: readonly string[]): Admin {
-  const retry = { retries: 1, initialRetryTime: 50, maxRetryTime: 200 };
-  const options = {
-    brokers: [...brokers],
-    logLevel: logLevel.NOTHING,
-    requestTimeout: 1500,
-    connectionTimeout: 1000,
-    retry,
-  };
-  return new Kafka(options).admin();
 }

@@ -6,7 +6,7 @@ import { randomName, textConnection } from '@mysync/harness';
 import { Actor, type Role } from './actor.ts';
 import type { Dice } from './dice.ts';
 import { Load, TABLES } from './load.ts';
-import { EmbeddedLogEye, KafkaEye, type LogEye } from './log-eye.ts';
+import { EmbeddedLogEye, KafkaEye, type LogEye, type LoggedMessage } from './log-eye.ts';
 import type { Setting, SinkName } from './setting.ts';
 import { ElasticEye, RedisEye, type SinkEye, type Target } from './sink-eye.ts';
 import { BROKERS, type Stage } from './stage.ts';
@@ -37,10 +37,12 @@ export class Scene {
   readonly writers: Actor[] = [];
   /** A process that ends with exit code 1 and such a text is started again, while the fault that explains it lasts. */
   excuse: RegExp | null = null;
+  /** Records that others put into the log, as PARTITION:OFFSET. */
+  readonly strangers = new Set<string>();
   /** What nobody expected. */
   readonly complaints: string[] = [];
   readonly #clockLibrary: string;
-  #sinkGroup = 'g1';
+  #groups = 1;
   #names = 0;
   #logIsMade = false;
 
@@ -57,7 +59,7 @@ export class Scene {
       seed,
       eyes: this.eyes,
       openLog: () => this.#openLog(),
-      groupOf: (sink) => `${this.#sinkGroup}-${sink}-${this.database}`,
+      groupOf: (sink) => `g${this.#groups}-${sink}-${this.database}`,
       topic: this.database,
       partitions,
       checkpointFile: join(this.dataFolder, 'checkpoints', `${this.database}.json`),
@@ -141,6 +143,21 @@ export class Scene {
     return (await this.watch.log()).ends();
   }
 
+  /** A record of a stranger: the newest message of a partition once more, with a number far ahead. */
+  async strangerWrites(): Promise<void> {
+    const log = await this.watch.log();
+    if (!(log instanceof KafkaEye)) return;
+    const newest = new Map<number, LoggedMessage>();
+    await log.read((message) => {
+      if (!message.tombstone) newest.set(message.partition, message);
+    });
+    for (const { partition, key, message } of newest.values()) {
+      const copy = Buffer.from(message);
+      copy.writeBigUInt64LE(copy.readBigUInt64LE(22) + 1000n, 22);
+      this.strangers.add(`${partition}:${await log.put(partition, key, copy)}`);
+    }
+  }
+
   /** Ids of the brokers that lead a partition of the topic. */
   async leaders(): Promise<readonly number[]> {
     const log = await this.watch.log();
@@ -160,7 +177,7 @@ export class Scene {
 
   /** The sinks are read from the log's beginning by writers that start from now on. */
   async newGroup(): Promise<void> {
-    this.#sinkGroup = 'g2';
+    this.#groups += 1;
     await this.configure();
   }
 
@@ -236,7 +253,7 @@ export class Scene {
     }));
     const sinks: Record<string, unknown> = {};
     for (const sink of setting.sinks) {
-      const common = { ...setting.sink, group: `${this.#sinkGroup}-${sink}` };
+      const common = { ...setting.sink, group: `g${this.#groups}-${sink}` };
       const port = stage.proxy(sink).port;
       sinks[sink] =
         sink === 'redis'

@@ -53,7 +53,8 @@ export function chooseSetting(dice: Dice, transport: TransportName, can: Abiliti
     ownClock: can.clock && dice.chance(0.15),
     ownDisk: can.disk && dice.chance(0.25),
     shortRetention,
-    rowsPerSecond: 1000,
+    // a node of Elasticsearch beside everything else on two cores takes no more
+    rowsPerSecond: elastic ? 300 : 1000,
     // small ones make many batches and checkpoints, and so many moments to be killed in; defaults are what users run
     reader: dice.chance(0.5)
       ? {

@@ -8,6 +8,7 @@ import { until } from '@mysync/harness';
 import { Dice } from './dice.ts';
 import { Judge } from './judge.ts';
 import { COUNTERS, PROBES } from './load.ts';
+import { LogAudit } from './log-audit.ts';
 import type { LogEye } from './log-eye.ts';
 import type { SinkEye, Target } from './sink-eye.ts';
 
@@ -54,6 +55,8 @@ export class Watch {
   readonly ahead: string[] = [];
   looks = 0;
   bookLooks = 0;
+  /** Partitions whose whole log was looked at. */
+  audited = 0;
 
   constructor(options: WatchOptions) {
     this.#options = options;
@@ -103,6 +106,18 @@ export class Watch {
       this.#log ??= await this.#options.openLog();
       return this.#log ?? false;
     });
+  }
+
+  /** What the whole log says of those who wrote it; records of strangers, by partition and offset, are passed over. */
+  async audit(strangers: ReadonlySet<string>): Promise<readonly string[]> {
+    const audits = new Map<number, LogAudit>();
+    await (await this.log()).read(({ partition, offset, message }) => {
+      const audit = audits.get(partition) ?? new LogAudit();
+      audits.set(partition, audit);
+      if (!strangers.has(`${partition}:${offset}`)) audit.offer(`partition ${partition}, offset ${offset}`, message);
+    });
+    this.audited = audits.size;
+    return [...audits.values()].flatMap(({ complaints }) => complaints);
   }
 
   async closeLog(): Promise<void> {
