@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { textConnection, until } from '@mysync/harness';
 import type { FaultKind } from './fault-kinds.ts';
+import { KafkaEye } from './log-eye.ts';
 import type { Scene } from './scene.ts';
 import type { Setting } from './setting.ts';
 
@@ -136,4 +137,44 @@ async function churn(scene: Scene, left: readonly number[]): Promise<void> {
   }
 }
 
-export const DESTRUCTIVE_FAULTS: readonly FaultKind[] = [emptied, logRemoved, tombstones];
+/** What a running or a starting reader says when its topic is another one. */
+const OTHER_TOPIC = /KAFKA_TOPIC_REPLACED|READER_TOPIC_CHANGED/;
+
+/** A topic that is gone, or another of the same name: the reader must end saying so, and say so again when it is started again. */
+function topicGone(name: string, destroy: (scene: Scene) => Promise<void>): FaultKind {
+  return {
+    name,
+    weight: 0.6,
+    holdMs: [0, 0],
+    fits: (setting) => setting.transport === 'kafka' && onlyRedis(setting),
+    settled: true,
+    ends: true,
+    strike: async (scene) => {
+      scene.excuse = OTHER_TOPIC;
+      return async () => {
+        await scene.watch.unseen('redis', async () => {
+          await destroy(scene);
+          await told(scene, ['READER_TOPIC_CHANGED'], false);
+          for (const reader of scene.readers) reader.mayEnd();
+          await startAgain(scene);
+          await scene.closeLog();
+          scene.excuse = null;
+        });
+        startAll(scene);
+      };
+    },
+  };
+}
+
+const topicRemade = topicGone('topic deleted and made anew', async (scene) => {
+  const { watch, setting } = scene;
+  const log = await watch.log();
+  if (log instanceof KafkaEye) await log.remake(setting.partitions);
+});
+
+const kafkaWiped = topicGone('the data of all brokers gone', async (scene) => {
+  await scene.closeLog();
+  await scene.stage.wipeKafka();
+});
+
+export const DESTRUCTIVE_FAULTS: readonly FaultKind[] = [emptied, logRemoved, tombstones, topicRemade, kafkaWiped];

@@ -1,7 +1,7 @@
 /** Looks at the log between reader and writers without MySync's code: with the store's own library, and with Kafka's protocol. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { randomName } from '@mysync/harness';
+import { randomName, until } from '@mysync/harness';
 import { type Admin, type EachBatchPayload, Kafka, logLevel } from 'kafkajs';
 import { type Database, open, type RootDatabase } from 'lmdb';
 
@@ -177,6 +177,24 @@ export class KafkaEye implements LogEye {
     } finally {
       await consumer.disconnect();
     }
+  }
+
+  /** Deletes the topic, and makes one of the same name. */
+  async remake(partitions: number): Promise<void> {
+    await this.#admin.deleteTopics({ topics: [this.#topic] });
+    const configEntries = Object.entries({
+      'cleanup.policy': 'compact',
+      'min.insync.replicas': '2',
+      'delete.retention.ms': '604800000',
+      'min.compaction.lag.ms': '604800000',
+      'max.message.bytes': '16777216',
+    }).map(([name, value]) => ({ name, value }));
+    const topic = { topic: this.#topic, numPartitions: partitions, replicationFactor: 3, configEntries };
+    await until('the topic is made anew', async () => {
+      const there = (await this.#admin.listTopics()).includes(this.#topic);
+      // somebody else may have made it
+      return there || (await this.#admin.createTopics({ topics: [topic] }));
+    });
   }
 
   /** Puts a record of a stranger into a partition; gives its offset. */

@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { FAULT_KINDS } from './fault-kinds.ts';
 import { parseOptions, USAGE } from './options.ts';
+import { runMutations } from './run-mutations.ts';
 import { runSuite } from './suite.ts';
 import { summarize } from './summary.ts';
 
@@ -20,6 +21,11 @@ async function main(args: readonly string[]): Promise<number> {
   if (options.list) {
     process.stdout.write(`${FAULT_KINDS.map(({ name }) => name).join('\n')}\n`);
     return 0;
+  }
+  if (options.mutations) {
+    const caught = await runMutations(options.focus[0] ?? '', say);
+    if (options.json) process.stdout.write(`${JSON.stringify({ mutations: caught })}\n`);
+    return caught.some(({ seed }) => seed === null) ? 1 : 0;
   }
   const stopping = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {

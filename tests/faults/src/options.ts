@@ -8,6 +8,8 @@ export interface FaultsOptions {
   /** Seeds whose result is in the file are not run again. */
   readonly resume: boolean;
   readonly json: boolean;
+  /** Rows per second of the load. */
+  readonly rate: number;
   /** Only kinds of fault whose name holds one of these. */
   readonly focus: readonly string[];
   readonly results: string;
@@ -22,11 +24,13 @@ export const USAGE = `npm run faults -- [options]
   --transport NAME     log or kafka (default log)
   --resume             leave out seeds whose result is in the file, and go on
   --json               end with one line of JSON
+  --rate N             rows per second of the load (default 1000)
   --focus A,B          only kinds of fault whose name holds one of these texts; --list names them
   --results FILE       results are appended to it (default .cache/faults/TRANSPORT.jsonl)
   --stop-at-failure    end with the first seed that fails
   --long               the five outages of ten minutes, in place of seeds
-  --mutations          breaks one line of MySync at a time in a copy, and shows the seed that catches it
+  --mutations          breaks one line of MySync at a time in a copy, and shows the seed that catches it;
+                       with --focus only those whose name holds the text
   --list               print the kinds of fault`;
 
 export function parseOptions(args: readonly string[], cache: string): FaultsOptions {
@@ -38,6 +42,7 @@ export function parseOptions(args: readonly string[], cache: string): FaultsOpti
       resume: { type: 'boolean', default: false },
       json: { type: 'boolean', default: false },
       focus: { type: 'string', default: '' },
+      rate: { type: 'string', default: '1000' },
       results: { type: 'string', default: '' },
       'stop-at-failure': { type: 'boolean', default: false },
       mutations: { type: 'boolean', default: false },
@@ -51,12 +56,15 @@ export function parseOptions(args: readonly string[], cache: string): FaultsOpti
   if (from < 1 || to < from) throw new Error(`--seeds is A..B, for example 1..200, not '${values.seeds}'`);
   const { transport } = values;
   if (transport !== 'log' && transport !== 'kafka') throw new Error(`--transport is log or kafka, not '${transport}'`);
+  const rate = Number(values.rate);
+  if (!(rate >= 100 && rate <= 100_000)) throw new Error(`--rate is a number from 100 on, not '${values.rate}'`);
   return {
     from,
     to,
     transport,
     resume: values.resume,
     json: values.json,
+    rate,
     focus: values.focus.split(',').filter((text) => text !== ''),
     results: values.results === '' ? `${cache}/${transport}.jsonl` : values.results,
     stopAtFailure: values['stop-at-failure'],

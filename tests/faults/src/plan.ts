@@ -24,19 +24,20 @@ export interface Plan {
 export interface PlanOptions {
   readonly transport: TransportName;
   readonly can: Abilities;
+  readonly rate: number;
   /** Only kinds whose name holds one of these texts; none: all kinds. */
   readonly focus: readonly string[];
 }
 
 const STEPS = [2, 3, 3, 4] as const;
 
-export function planOf(seed: number, { transport, can, focus }: PlanOptions): Plan {
+export function planOf(seed: number, { transport, can, focus, rate }: PlanOptions): Plan {
   const dice = new Dice(seed * 2 + (transport === 'kafka' ? 1 : 0));
   const wanted = FAULT_KINDS.filter(({ name }) => focus.length === 0 || focus.some((text) => name.includes(text)));
   if (wanted.length === 0) throw new Error(`no kind of fault holds ${focus.join(' or ')}`);
-  let setting = chooseSetting(dice, transport, can);
+  let setting = chooseSetting(dice, transport, can, rate);
   // with a focus the setting is chosen so that it fits at least one of the kinds
-  while (!wanted.some(({ fits }) => fits(setting))) setting = chooseSetting(dice, transport, can);
+  while (!wanted.some(({ fits }) => fits(setting))) setting = chooseSetting(dice, transport, can, rate);
   let early = dice.chance(0.2);
   const fitting = wanted.filter(({ fits }) => fits(setting));
   const steps: Step[] = [];

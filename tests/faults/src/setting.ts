@@ -34,7 +34,7 @@ export interface Abilities {
   readonly clock: boolean;
 }
 
-export function chooseSetting(dice: Dice, transport: TransportName, can: Abilities): Setting {
+export function chooseSetting(dice: Dice, transport: TransportName, can: Abilities, rate: number): Setting {
   const elastic = dice.chance(0.12);
   const sinks: readonly SinkName[] = elastic
     ? dice.chance(0.5)
@@ -54,7 +54,7 @@ export function chooseSetting(dice: Dice, transport: TransportName, can: Abiliti
     ownDisk: can.disk && dice.chance(0.25),
     shortRetention,
     // a node of Elasticsearch beside everything else on two cores takes no more
-    rowsPerSecond: elastic ? 300 : 1000,
+    rowsPerSecond: elastic ? Math.min(rate, 300) : rate,
     // small ones make many batches and checkpoints, and so many moments to be killed in; defaults are what users run
     reader: dice.chance(0.5)
       ? {
@@ -63,7 +63,11 @@ export function chooseSetting(dice: Dice, transport: TransportName, can: Abiliti
           windowMessages: dice.pick([300, 3000]),
         }
       : {},
-    sink: dice.chance(0.5) ? { maxBatchChanges: dice.pick([20, 100]), commitIntervalMs: dice.pick([20, 200]) } : {},
+    // Elasticsearch takes about as long for one change as for a thousand
+    sink:
+      dice.chance(0.5) && !elastic
+        ? { maxBatchChanges: dice.pick([20, 100]), commitIntervalMs: dice.pick([20, 200]) }
+        : {},
     sourceOptions: dice.chance(0.5) ? { spoolBytes: 65_536, queueBytes: 262_144 } : {},
     transportOptions: shortRetention ? { deleteRetentionMs: 500, minCompactionLagMs: 0, allowWeakerTopic: true } : {},
   };

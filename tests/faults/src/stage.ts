@@ -45,17 +45,6 @@ export class Stage implements AsyncDisposable {
     for (const server of this.#servers.values()) await server.up();
   }
 
-  /** Ends a server whose data a seed destroyed: the next seed gets a new one. */
-  async discard(name: StageServer): Promise<void> {
-    const server = this.#servers.get(name);
-    this.#servers.delete(name);
-    await server?.wipe();
-    for (const each of name === 'kafka' ? BROKERS : [name]) {
-      await this.proxies.get(each)?.[Symbol.asyncDispose]();
-      this.proxies.delete(each);
-    }
-  }
-
   /** A copy of what Redis has on disk, as a backup takes it: while it runs. */
   async backUpRedis(to: string): Promise<void> {
     await rm(to, { recursive: true, force: true });
@@ -69,6 +58,16 @@ export class Stage implements AsyncDisposable {
     await rm(this.#redisData(), { recursive: true, force: true });
     await cp(from, this.#redisData(), { recursive: true });
     await redis.up();
+  }
+
+  /** kill -9 of all brokers, their disks emptied, and up again under the same names. */
+  async wipeKafka(): Promise<void> {
+    const kafka = this.server('kafka');
+    await kafka.kill();
+    for (const broker of BROKERS) {
+      await rm(`${SERVICES}/kafka/instances/${kafka.instance}/${broker}`, { recursive: true, force: true });
+    }
+    await kafka.up();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -7,7 +7,7 @@ import { runSeed, type SeedResult } from './run-seed.ts';
 import { Stage } from './stage.ts';
 
 export interface SuiteOptions
-  extends Pick<FaultsOptions, 'from' | 'to' | 'transport' | 'resume' | 'focus' | 'results' | 'stopAtFailure'> {
+  extends Pick<FaultsOptions, 'from' | 'to' | 'transport' | 'resume' | 'rate' | 'focus' | 'results' | 'stopAtFailure'> {
   /** Folder for what failing seeds leave. */
   readonly folder: string;
   readonly say: (text: string) => void;
@@ -16,7 +16,7 @@ export interface SuiteOptions
 
 /** Runs the seeds one after the other on one stage; gives the results, also those of an earlier run that it resumes. */
 export async function runSuite(options: SuiteOptions): Promise<readonly SeedResult[]> {
-  const { from, to, transport, resume, focus, results: file, stopAtFailure, folder, say, signal } = options;
+  const { from, to, transport, resume, rate, focus, results: file, stopAtFailure, folder, say, signal } = options;
   const earlier = resume ? await readResults(file, transport) : new Map<number, SeedResult>();
   const results: SeedResult[] = [];
   const { can, clockLibrary } = await findAbilities(say);
@@ -29,7 +29,7 @@ export async function runSuite(options: SuiteOptions): Promise<readonly SeedResu
       results.push(known);
       continue;
     }
-    const plan = planOf(seed, { transport, can, focus });
+    const plan = planOf(seed, { transport, can, focus, rate });
     const result = await runSeed({ stage, plan, folder, clockLibrary, say });
     results.push(result);
     await appendFile(file, `${JSON.stringify(result)}\n`);
