@@ -19,7 +19,8 @@ export const kafkaErrors = errorCatalogue({
     retriable: false,
   },
   KAFKA_TOPIC_REPLACED: {
-    remedy: 'The topic was deleted and made anew: start again with a snapshot (docs/runbook/start-again.md).',
+    remedy:
+      'The topic was deleted, or deleted and made anew: start again with a snapshot (docs/runbook/start-again.md).',
     retriable: false,
   },
   KAFKA_GROUP_IN_USE: {

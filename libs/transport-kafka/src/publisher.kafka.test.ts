@@ -117,6 +117,16 @@ test('a topic that was deleted and made anew is not written to', async () => {
   await other.close();
 });
 
+test('a topic that was deleted and does not come back ends the publisher', async () => {
+  const topic = await newTopic();
+  const impatient = transportOn(server, { stallMs: 2000 });
+  const publisher = await impatient.openPublisher({ topic, producer: topic, previous: null });
+  await publisher.publish(0, [record('a')]);
+  await withAdmin(server, (admin) => admin.deleteTopics({ topics: [topic] }));
+  await assert.rejects(publisher.publish(0, [record('b')]), code('KAFKA_TOPIC_REPLACED'));
+  await impatient.close();
+});
+
 test('a publisher that was frozen and wakes behind its successor stores nothing and learns that it is fenced', async () => {
   const topic = await newTopic();
   const child = fork(fileURLToPath(new URL('./zombie.child.js', import.meta.url)), [

@@ -69,6 +69,8 @@ export class KafkaPublisher implements Publisher {
   readonly #cluster: Cluster;
   readonly #name: ProducerName;
   readonly #topicId: string;
+  /** Since when every broker asked has said that there is no such topic. */
+  #missingSince: number | null = null;
   readonly #lanes: readonly Lane[];
   readonly #encoder: ProduceEncoder;
   readonly #pool = new BufferPool(MAX_FREE_BYTES);
@@ -335,6 +337,8 @@ export class KafkaPublisher implements Publisher {
       } catch (error) {
         // Refused logins pass too: right after its start a broker may not have read its users yet.
         if (isMysyncError(error, 'KAFKA_TOPIC_REPLACED')) throw error;
+        // Without an answer nobody knows whether the topic is there.
+        if (isMysyncError(error, 'TRANSPORT_UNREACHABLE')) this.#missingSince = null;
         this.#reporter.trouble(`looking for the leaders: ${causeText(error)}`);
       }
     }
@@ -346,7 +350,8 @@ export class KafkaPublisher implements Publisher {
 
   async #topicNow(): Promise<TopicMetadata> {
     const topic = await this.#cluster.topic(this.#options.topic);
-    if (topic === null) throw refusal(CODE.UNKNOWN_TOPIC_OR_PARTITION, `the topic '${this.#options.topic}'`);
+    if (topic === null) throw this.#topicMissing();
+    this.#missingSince = null;
     if (topic.id !== this.#topicId) {
       throw kafkaErrors.KAFKA_TOPIC_REPLACED({
         message: `the topic '${topic.name}' is not the one that this publisher was opened for`,
@@ -354,6 +359,21 @@ export class KafkaPublisher implements Publisher {
       });
     }
     return topic;
+  }
+
+  /** A broker that has just started may not know a topic yet; one that nobody has known for half of `stallMs` was deleted. */
+  #topicMissing(): Error {
+    const now = systemClock.monotonic();
+    this.#missingSince ??= now;
+    const { topic } = this.#options;
+    const missingMs = now - this.#missingSince;
+    if (missingMs < this.#cluster.options.stallMs / 2) {
+      return refusal(CODE.UNKNOWN_TOPIC_OR_PARTITION, `the topic '${topic}'`);
+    }
+    return kafkaErrors.KAFKA_TOPIC_REPLACED({
+      message: `the topic '${topic}' is gone: the brokers have not known it for ${Math.round(missingMs / 1000)} s`,
+      where: { topic, was: this.#topicId },
+    });
   }
 
   /** Connects the lanes that have no link to their leaders, as far as those can be reached. */

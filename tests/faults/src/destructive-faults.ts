@@ -7,7 +7,7 @@ import { KafkaEye } from './log-eye.ts';
 import type { Scene } from './scene.ts';
 import type { Setting } from './setting.ts';
 
-const TOLD_MS = 40_000;
+const TOLD_MS = 90_000;
 const CHURN_MS = 40_000;
 
 const onlyRedis = ({ sinks }: Setting): boolean => sinks.length === 1 && sinks[0] === 'redis';

@@ -23,7 +23,7 @@ async function main(args: readonly string[]): Promise<number> {
     return 0;
   }
   if (options.mutations) {
-    const caught = await runMutations(options.focus[0] ?? '', say);
+    const caught = await runMutations(options.focus[0] ?? '', options.rate, say);
     if (options.json) process.stdout.write(`${JSON.stringify({ mutations: caught })}\n`);
     return caught.some(({ seed }) => seed === null) ? 1 : 0;
   }

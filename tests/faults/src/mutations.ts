@@ -85,7 +85,7 @@ export const MUTATIONS: readonly Mutation[] = [
     ],
   },
   {
-    // two lines: each alone is caught by the other
+    // two lines: a predecessor's epoch is refused, and so are its numbers
     name: 'a fence left out',
     transport: 'log',
     focus: 'reader replaced while frozen',
@@ -93,8 +93,8 @@ export const MUTATIONS: readonly Mutation[] = [
       { file: LOG_PUBLISHER, find: 'if (known?.id !== id || known.epoch !== epoch)', replace: 'if (known?.id !== id)' },
       {
         file: LOG_PUBLISHER,
-        find: 'if (held !== undefined && (found?.id !== held.id || found.epoch !== held.epoch))',
-        replace: 'if (held !== undefined && found?.id !== held.id)',
+        find: 'if (sequence !== mine.next) {',
+        replace: 'if (before?.epoch === epoch && sequence !== mine.next) {',
       },
     ],
   },

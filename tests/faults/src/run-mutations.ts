@@ -20,7 +20,11 @@ export interface Caught {
 }
 
 /** `only`: mutations whose name holds this text; '' for all. */
-export async function runMutations(only: string, say: (text: string) => void): Promise<readonly Caught[]> {
+export async function runMutations(
+  only: string,
+  rate: number,
+  say: (text: string) => void,
+): Promise<readonly Caught[]> {
   const results: Caught[] = [];
   for (const mutation of MUTATIONS.filter(({ name }) => name.includes(only))) {
     const folder = await mkdtemp(join(tmpdir(), 'mysync-mutation-'));
@@ -35,7 +39,7 @@ export async function runMutations(only: string, say: (text: string) => void): P
           text.replace(find, () => replace),
         );
       }
-      const result = await runCopy(folder, mutation);
+      const result = await runCopy(folder, mutation, rate);
       results.push(result);
       const how = result.seed === null ? 'NOT CAUGHT' : `caught by seed ${result.seed}`;
       say(`${mutation.name}: ${how}${result.complaint === '' ? '' : ` (${result.complaint})`}`);
@@ -71,9 +75,20 @@ async function copyTree(to: string): Promise<void> {
   }
 }
 
-async function runCopy(folder: string, { name, transport, focus }: Mutation): Promise<Caught> {
+async function runCopy(folder: string, { name, transport, focus }: Mutation, rate: number): Promise<Caught> {
   const file = join(folder, 'results.jsonl');
-  const args = ['--seeds', `1..${MOST_SEEDS}`, '--transport', transport, '--focus', focus, '--results', file];
+  const args = [
+    '--seeds',
+    `1..${MOST_SEEDS}`,
+    '--transport',
+    transport,
+    '--focus',
+    focus,
+    '--results',
+    file,
+    '--rate',
+    String(rate),
+  ];
   const child = spawn(process.execPath, [join(folder, 'tests/faults/dist/main.js'), ...args, '--stop-at-failure'], {
     env: { ...process.env, MYSYNC_SERVICES: process.env['MYSYNC_SERVICES'] ?? join(ROOT, '.cache/servers') },
     stdio: ['ignore', 'ignore', 'pipe'],
