@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { rm, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '@mysync/harness';
 import type { Actor } from './actor.ts';
 import { DESTRUCTIVE_FAULTS } from './destructive-faults.ts';
@@ -29,6 +30,7 @@ export interface FaultKind {
   readonly ends?: true;
 }
 
+const STARTED_MS = 60_000;
 /** Below what the log keeps free, and enough for everything else. */
 const FREE_FOR_CHECKPOINTS = 16 * 2 ** 20;
 
@@ -75,13 +77,24 @@ const processFaults: readonly FaultKind[] = [
   frozen('freeze reader', 2, [500, 4000], ({ readers }) => readers),
   frozen('freeze writer', 2, [500, 4000], ({ writers }) => writers, apart),
   // past the lease and the session: the others take over, and it wakes as a stranger
-  frozen(
-    'freeze writer past its lease',
-    1,
-    [12_000, 13_000],
-    ({ writers }) => writers,
-    (setting) => apart(setting) && setting.writers > 1,
-  ),
+  {
+    name: 'freeze writer past its lease',
+    weight: 1,
+    holdMs: [12_000, 13_000],
+    fits: (setting) => apart(setting) && setting.writers > 1,
+    strike: async ({ writers, load }, dice) => {
+      const writer = dice.pick(writers);
+      writer.signal('SIGSTOP');
+      return async () => {
+        // the others have taken over and rest: whatever the stranger does now stays to be seen
+        load.paused = true;
+        await sleep(500);
+        writer.signal('SIGCONT');
+        await sleep(1500);
+        load.paused = false;
+      };
+    },
+  },
   {
     name: 'reader replaced while frozen',
     weight: 2,
@@ -91,6 +104,7 @@ const processFaults: readonly FaultKind[] = [
     strike: async (scene) => {
       const [old] = scene.readers;
       if (old === undefined) throw new Error('there is no reader');
+      await old.logged(/"msg":"reader started"/, STARTED_MS);
       old.signal('SIGSTOP');
       old.mayEnd();
       // what an operator must not do, and does: the lock of a living process is removed
@@ -99,6 +113,8 @@ const processFaults: readonly FaultKind[] = [
       scene.readers.splice(0, 1, successor);
       successor.start();
       return async () => {
+        // it holds the checkpoint by then
+        await successor.logged(/"msg":"telemetry listens"/, STARTED_MS);
         old.signal('SIGCONT');
         // it must notice by itself that it was replaced
         await until('the replaced reader ends', () => !old.running, { timeoutMs: 40_000 }).finally(() => old.kill());

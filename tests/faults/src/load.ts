@@ -39,6 +39,8 @@ export class Load {
   readonly #stopping = new AbortController();
   #n = Date.now() * 1000;
   #sessions: Promise<void>[] = [];
+  /** Nothing is changed while this holds. */
+  paused = false;
   /** Rows of committed changes. */
   rows = 0;
   /** Numbers that were rolled back. */
@@ -97,7 +99,7 @@ export class Load {
         sql = await textConnection(this.#options.address);
         sql.on('error', () => undefined);
         await sql.query(`USE \`${this.#options.database}\``);
-        while (!signal.aborted) await work(sql);
+        while (!signal.aborted) await (this.paused ? sleep(20) : work(sql));
         await sql.end();
       } catch {
         sql?.destroy();
