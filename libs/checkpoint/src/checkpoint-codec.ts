@@ -10,7 +10,7 @@
 import { createHash } from 'node:crypto';
 import type { ChangeId, SourcePosition } from '@mysync/core';
 import { checkpointErrors } from './errors.ts';
-import type { Checkpoint, PartitionCheckpoint, SnapshotState } from './port.ts';
+import type { Checkpoint, CounterFloor, PartitionCheckpoint, SnapshotState } from './port.ts';
 import type { SchemaHistoryHead } from './schema-history.ts';
 
 const FORMAT = 'mysync-checkpoint';
@@ -68,20 +68,25 @@ function checkpoint(value: unknown): Checkpoint {
   // checkpoints from before there was a schema history go with none
   const known =
     typeof value === 'object' && value !== null && !Array.isArray(value) ? { schemaHistory: null, ...value } : value;
-  const c = fields(known, 'checkpoint', [
-    'source',
-    'position',
-    'serverUuid',
-    'transactionCounter',
-    'epoch',
-    'producer',
-    'topic',
-    'configFingerprint',
-    'partitions',
-    'snapshot',
-    'schemaHistory',
-    'savedAt',
-  ]);
+  const c = fields(
+    known,
+    'checkpoint',
+    [
+      'source',
+      'position',
+      'serverUuid',
+      'transactionCounter',
+      'epoch',
+      'producer',
+      'topic',
+      'configFingerprint',
+      'partitions',
+      'snapshot',
+      'schemaHistory',
+      'savedAt',
+    ],
+    ['floors'],
+  );
   const topic = fields(c['topic'], 'topic', ['name', 'id', 'partitions']);
   const partitions = list(c['partitions'], 'partitions').map(partition);
   if (partitions.length !== topic['partitions']) {
@@ -104,6 +109,7 @@ function checkpoint(value: unknown): Checkpoint {
     configFingerprint: text(c['configFingerprint'], 'configFingerprint'),
     partitions,
     snapshot: snapshot(c['snapshot']),
+    ...(c['floors'] === undefined ? {} : { floors: list(c['floors'], 'floors').map(floor) }),
     schemaHistory: schemaHistory(c['schemaHistory']),
     savedAt: text(c['savedAt'], 'savedAt'),
   };
@@ -145,6 +151,16 @@ function change(value: unknown, at: string): ChangeId {
     offset: integer(c['offset'], `${at}.offset`),
     gtid: text(c['gtid'], `${at}.gtid`),
     ordinal: integer(c['ordinal'], `${at}.ordinal`),
+  };
+}
+
+function floor(value: unknown, index: number): CounterFloor {
+  const at = `floors.${index}`;
+  const f = fields(value, at, ['file', 'offset', 'transactionCounter']);
+  return {
+    file: text(f['file'], `${at}.file`),
+    offset: integer(f['offset'], `${at}.offset`),
+    transactionCounter: integer(f['transactionCounter'], `${at}.transactionCounter`),
   };
 }
 

@@ -10,6 +10,7 @@ export {
 export type {
   Checkpoint,
   CheckpointStore,
+  CounterFloor,
   OwnedCheckpointStore,
   PartitionCheckpoint,
   SnapshotState,

@@ -18,6 +18,14 @@ export interface PartitionCheckpoint {
   readonly change: ChangeId;
 }
 
+/** From this place in the source's log on, the transaction counter is at least this. */
+export interface CounterFloor {
+  readonly file: string;
+  readonly offset: number;
+  /** Of the last transaction before that place, at least. */
+  readonly transactionCounter: number;
+}
+
 export interface SnapshotState {
   /** 'running': started and not finished: started over at the next start, with a sweep. */
   readonly state: 'none' | 'running' | 'done';
@@ -42,6 +50,11 @@ export interface Checkpoint {
   readonly configFingerprint: string;
   readonly partitions: readonly PartitionCheckpoint[];
   readonly snapshot: SnapshotState;
+  /**
+   * After a recovery: what is read again must not fall below the versions that sinks already hold from there. In the order of the log; absent
+   * once the position is past the last one.
+   */
+  readonly floors?: readonly CounterFloor[];
   /** The schema history that goes with this checkpoint, as it was then; null when none is kept. */
   readonly schemaHistory: SchemaHistoryHead | null;
   /** ISO 8601, for people. */

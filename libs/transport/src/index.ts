@@ -1,4 +1,5 @@
 export { transportErrors } from './errors.ts';
+export { IncompleteLog } from './incomplete-log.ts';
 export type {
   AssignedPartition,
   Consumer,

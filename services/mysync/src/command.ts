@@ -132,6 +132,15 @@ export function buildCommand(context: CommandContext): Command {
     .option('--limit <number>', 'Stop after so many messages.')
     .action(async (options) => (await import('./tail.ts')).runTail(context, options));
 
+  verb(
+    program,
+    'recover',
+    'When the log itself is lost: show from where in the source it must be filled again so that no sink misses a change, and do it with --yes.',
+  )
+    .option('--source <name>', 'The source. Not needed when there is one.')
+    .option('--yes', 'Make the topic anew and put the checkpoint there. Reader and writers must be stopped.')
+    .option('--json', 'Print JSON.')
+    .action(async (options) => (await import('./recover.ts')).runRecover(context, options));
   addDlq(program, context, verb);
 
   const config = program

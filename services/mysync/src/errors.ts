@@ -14,6 +14,24 @@ export const commandErrors = errorCatalogue({
     remedy: 'Use one of the allowed values.',
     retriable: false,
   },
+  RECOVER_NOT_NEEDED: {
+    remedy: 'Nothing was changed: checkpoint, log and sinks belong together. Start the reader.',
+    retriable: false,
+  },
+  RECOVER_IMPOSSIBLE: {
+    remedy: 'Nothing was changed. Start again with a snapshot: docs/runbook/start-again.md.',
+    retriable: false,
+  },
+  RECOVER_LOG_NOT_EMPTY: {
+    remedy:
+      'Nothing was changed. The topic was made anew and somebody wrote into it: remove it, stop whoever writes, then recover.',
+    retriable: false,
+  },
+  RECOVER_CONFIG_CHANGED: {
+    remedy:
+      'Nothing was changed. Recover with the configuration that the reader ran with last (tables, keys, partitioning, partitions), then change it.',
+    retriable: false,
+  },
   CHECK_PATTERN_UNUSED: {
     remedy: 'Correct the pattern, create the table, or let the user see it (GRANT SELECT).',
     retriable: false,

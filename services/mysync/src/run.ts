@@ -3,7 +3,7 @@ import type { OwnedCheckpointStore } from '@mysync/checkpoint';
 import { type Config, sourcesOf, topicOf } from '@mysync/config';
 import { causeText, errorForLog, systemClock } from '@mysync/core';
 import { createLogger, createMetrics, type Logger, type Metrics, TelemetryServer } from '@mysync/telemetry';
-import type { Transport } from '@mysync/transport';
+import { IncompleteLog, type Transport } from '@mysync/transport';
 import { openCheckpoints } from './checkpoints.ts';
 import {
   deadLetterSpec,
@@ -192,6 +192,7 @@ async function openWriter(service: Service, sinkName: string, source: string): P
     onPoison: poisonPolicy(config, sinkName),
     maxParkedKeys,
     deadLetterTopic: deadLetterSpec(config, sinkName, source),
+    isLogIncomplete: () => new IncompleteLog(transport, topicSpec(config, source)).read(),
     clock: systemClock,
     logger,
     metrics,

@@ -74,3 +74,26 @@ test('a truncate reaches every partition that has not got it', () => {
     [false, true],
   );
 });
+
+test('floors: from a known place on the counter is at least what it was there, the same when read again', () => {
+  const floors = [
+    { file: 'bin.000009', offset: 200, transactionCounter: 499 },
+    { file: 'bin.000009', offset: 250, transactionCounter: 300 },
+    { file: 'bin.000010', offset: 4, transactionCounter: 900 },
+  ];
+  for (let times = 0; times < 2; times += 1) {
+    const target = new ChangeRouter({
+      source: 's',
+      serverUuid: 'u',
+      partitions: 1,
+      transactionCounter: 100,
+      floors,
+      frontiers: [null],
+    });
+    const counters = [at(100), at(200), at(300), at(4, 0, 'bin.000010'), at(50, 0, 'bin.000010')].map((id) => {
+      target.begin({ kind: 'begin', id, commitTimeMicros: 1 });
+      return target.commit({ ordinals: 1 });
+    });
+    assert.deepEqual(counters, [101, 500, 501, 901, 902]);
+  }
+});

@@ -1,3 +1,4 @@
+import type { CounterFloor } from '@mysync/checkpoint';
 import {
   type BinlogPosition,
   type ChangeId,
@@ -49,6 +50,8 @@ export interface RouterOptions {
   readonly partitions: number;
   /** Counter of the last transaction before the position that reading begins at. */
   readonly transactionCounter: number;
+  /** Places from which on the counter is at least so high, in the order of the log. */
+  readonly floors?: readonly CounterFloor[];
   /** Per partition; null where nothing beyond the checkpoint was found. */
   readonly frontiers: readonly (Frontier | null)[];
 }
@@ -56,7 +59,7 @@ export interface RouterOptions {
 /**
  * Decides for each item of the source where it goes and under which version, and drops what recovery found published.
  *
- * 1. A version is a function of the checkpoint's counter and the log's content alone: reading again gives the same.
+ * 1. A version is a function of the checkpoint's counter and floors and the log's content alone: reading again gives the same.
  * 2. A change is dropped only when its partition's frontier names the same transaction and an equal or later ordinal, or a
  *    later transaction (same server, so positions compare).
  * 3. Rows of a view are never dropped: their version lies above that of everything before the view's place and below that of everything
@@ -66,6 +69,7 @@ export class ChangeRouter {
   readonly #options: RouterOptions;
   readonly #frontiers: (Frontier | null)[];
   #waiting: number;
+  #floors: readonly CounterFloor[];
   #counter: number;
   #transaction: RoutedTransaction | null = null;
   /** Of a transaction that changed a table. */
@@ -76,6 +80,7 @@ export class ChangeRouter {
   constructor(options: RouterOptions) {
     this.#options = options;
     this.#counter = options.transactionCounter;
+    this.#floors = options.floors ?? [];
     this.#frontiers = [...options.frontiers];
     this.#waiting = this.#frontiers.filter((frontier) => frontier !== null).length;
   }
@@ -101,6 +106,7 @@ export class ChangeRouter {
   }
 
   begin(item: SourceItem & { kind: 'begin' }): void {
+    if (this.#floors.length > 0) this.#passFloors(item.id);
     this.#counter += 1;
     this.#beginAs(item.id, item.commitTimeMicros);
     if (this.#waiting > 0) this.#passFrontiers(item.id);
@@ -174,6 +180,12 @@ export class ChangeRouter {
     const { id, commitTimeMicros } = this.#open();
     this.#block ??= encodeTransaction({ source, serverUuid, id, commitTimeMicros });
     return this.#block;
+  }
+
+  #passFloors(begin: BinlogPosition): void {
+    const passed = this.#floors.filter((floor) => compareBinlogPositions(floor, begin) <= 0);
+    this.#counter = Math.max(this.#counter, ...passed.map((floor) => floor.transactionCounter));
+    this.#floors = this.#floors.filter((floor) => !passed.includes(floor));
   }
 
   /** Forgets the frontiers that lie before the transaction that begins. */

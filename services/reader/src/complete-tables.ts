@@ -32,6 +32,11 @@ export class CompleteTables {
     return [...this.#missing].sort();
   }
 
+  /** No captured table lacks rows, or waits for them. */
+  get isWhole(): boolean {
+    return this.#missing.size === 0 && this.#awaited.size === 0;
+  }
+
   /** Takes a change of a whole table into account. */
   note({ kind, table, statement, reshapes }: SourceTableChange): TableTurn | null {
     const name = formatTableRef(table);

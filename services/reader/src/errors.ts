@@ -9,7 +9,7 @@ export const readerErrors = errorCatalogue({
     retriable: false,
   },
   READER_TOPIC_CHANGED: {
-    remedy: `Set sources.NAME.topic and transport.partitions back to what the checkpoint knows. If the topic was deleted or made anew, ${AGAIN}.`,
+    remedy: `Set sources.NAME.topic and transport.partitions back to what the checkpoint knows. If the topic was lost, deleted or made anew: \`mysync recover\` goes on with the sinks that are there; or ${AGAIN}.`,
     retriable: false,
   },
   READER_SERVER_CHANGED: {

@@ -19,6 +19,7 @@ import type {
   UnseenCause,
 } from '@mysync/source-mysql';
 import { type HealthReport, LagTracker, type Logger } from '@mysync/telemetry';
+import { IncompleteLog } from '@mysync/transport';
 import { encodeControl, encodeTransaction } from '@mysync/wire';
 import { ChangeRouter, type Frontier, type RoutedTransaction, type WindowEntry } from './change-router.ts';
 import { CompleteTables } from './complete-tables.ts';
@@ -228,6 +229,7 @@ export class Reader {
       serverUuid: server.uuid,
       partitions: topic.partitions,
       transactionCounter,
+      floors: keeper.current?.floors ?? [],
       frontiers: tails.map((tail, partition): Frontier | null =>
         position === null || tail.frontier.offset === covered[partition]?.offset || tail.frontier.change.file === ''
           ? null
@@ -296,6 +298,7 @@ export class Reader {
       session.completeTables = new CompleteTables(snapshot.tables.map(formatTableRef));
       session.snapshotState = 'done';
       await this.#saveCheckpoint(session);
+      await this.#filled();
       return position;
     } finally {
       metrics.reader.snapshotRunning.set({ source: sourceName }, 0);
@@ -421,6 +424,7 @@ export class Reader {
       session.completeTables.lack(table);
       left.push(formatTableRef(table));
     }
+    if (lacking.length === 0) await this.#filled();
     if (left.length === 0) return;
     const message =
       'these tables are captured, but the log does not hold their earlier rows: only what changes from now on comes';
@@ -481,12 +485,19 @@ export class Reader {
     resync.done(view);
     if (snapshot.tables.length > 0) completeTables.hold(table);
     else completeTables.drop(table);
+    if (completeTables.isWhole) await this.#filled();
     metrics.reader.resyncs.inc({ source });
     const milliseconds = Math.round(clock.monotonic() - openedAtMs);
     this.#logger.info(
       { table: formatTableRef(table), place: formatBinlogPosition(snapshot.position), milliseconds },
       'table read again',
     );
+  }
+
+  /** The log holds every row, also when it was lost before. */
+  async #filled(): Promise<void> {
+    const { transport, topic } = this.#options;
+    await new IncompleteLog(transport, topic).filled();
   }
 
   #count(operation: string): void {
@@ -564,12 +575,15 @@ export class Reader {
     const { tracker, started } = session;
     const { revision } = tracker;
     const { end, partitions } = tracker.current();
+    const { floors = [] } = started.keeper.current ?? {};
+    const ahead = floors.filter((floor) => compareBinlogPositions(floor, end.position) >= 0);
     await started.keeper.save({
       position: end.position,
       transactionCounter: end.transactionCounter,
       partitions,
       schemaHistory: this.#options.schemaHistory?.head ?? null,
       snapshot: { state: session.snapshotState, completeTables: session.completeTables.names },
+      ...(ahead.length === floors.length ? {} : { floors: ahead }),
     });
     session.savedRevision = revision;
   }

@@ -9,11 +9,16 @@ export const writerErrors = errorCatalogue({
     retriable: false,
   },
   WRITER_TOPIC_CHANGED: {
-    remedy: `The topic was made anew, or its partitions were changed, since the sink was filled. Rebuild it: ${REBUILD}.`,
+    remedy: `The topic was made anew, or its partitions were changed, since the sink was filled. If the log was lost, \`mysync recover\`. Else rebuild the sink: ${REBUILD}.`,
     retriable: false,
   },
   WRITER_LOG_TRUNCATED: {
     remedy: `The log no longer holds what this sink still needs. Rebuild it from a log that holds every row (mysync status shows which tables it holds completely): ${REBUILD}.`,
+    retriable: false,
+  },
+  WRITER_LOG_INCOMPLETE: {
+    remedy:
+      'A new sink cannot be filled from it. Start the source again with a snapshot (docs/runbook/start-again.md), then start the writer again.',
     retriable: false,
   },
   WRITER_TOMBSTONES_LOST: {

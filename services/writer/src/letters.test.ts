@@ -32,7 +32,7 @@ const spec: TopicSpec = {
 async function logOf(records: TestLog, options: { maxRecordBytes?: number } = {}) {
   const path = await mkdtemp(join(tmpdir(), 'letters-'));
   const transport = await LogTransport.open({ path, maintenance: false, ...options });
-  await transport.ensureTopic({ ...spec, name: 'shop', compacted: true });
+  const topic = await transport.ensureTopic({ ...spec, name: 'shop', compacted: true });
   const publisher = await transport.openPublisher({ topic: 'shop', producer: 'reader', previous: null });
   await publisher.publish(0, records.records);
   const letters = (): DeadLetterTopic =>
@@ -42,7 +42,7 @@ async function logOf(records: TestLog, options: { maxRecordBytes?: number } = {}
       sink: 'memory',
       source: 's',
       topic: 'shop',
-      topicId: 'id',
+      topicId: topic.id,
       partition: 0,
       clock: systemClock,
       signal,

@@ -35,6 +35,7 @@ export interface SetUp {
   readonly onPoison?: PoisonPolicy;
   readonly maxParkedKeys?: number;
   readonly deadLetters?: DeadLetters;
+  readonly incomplete?: boolean;
 }
 
 export function setUp(given: SetUp = {}) {
@@ -52,6 +53,7 @@ export function setUp(given: SetUp = {}) {
     deleteRetentionMs: given.deleteRetentionMs ?? null,
     onPoison: () => given.onPoison ?? 'halt',
     maxParkedKeys: given.maxParkedKeys ?? 100,
+    isLogIncomplete: () => Promise.resolve(given.incomplete ?? false),
     deadLetters: given.deadLetters ?? new MemoryLetters(),
     clock,
     logger: silentLogger,

@@ -1,4 +1,4 @@
-import { causeText, formatTableRef, isMysyncError, type TableRef, tableRefKey } from '@mysync/core';
+import { type ChangeId, causeText, formatTableRef, isMysyncError, type TableRef, tableRefKey } from '@mysync/core';
 import type { DeleteChange, PutChange } from '@mysync/sink';
 import { decodeKey } from '@mysync/wire';
 
@@ -18,6 +18,8 @@ export interface ParkedKey {
   readonly code: string;
   readonly reason: string;
   readonly sinceMs: number;
+  /** Version (decimal digits) and name of a change that lies before the newest one in the log: where a recovery of a lost log begins. */
+  readonly behind: { readonly version: string; readonly change: ChangeId };
   /** How many changes came behind the one that was refused. */
   readonly waiting: number;
 }
@@ -29,6 +31,9 @@ export interface KeyedChange {
   /** Where the change was merged out of several: the offset of the first of them. */
   readonly mergedFrom?: number | undefined;
 }
+
+/** When a key is set aside, and behind which change. */
+export type ParkedPlace = Pick<ParkedKey, 'sinceMs' | 'behind'>;
 
 const REASON_LENGTH = 300;
 
@@ -65,7 +70,7 @@ export class ParkedKeys {
   }
 
   /** False when the key is not set aside; else the change waits behind it. */
-  wait({ key, change, mergedFrom }: KeyedChange): boolean {
+  wait({ key, change, mergedFrom }: KeyedChange, behind: ParkedKey['behind']): boolean {
     const entry = this.#entries.get(key);
     if (entry === undefined) return false;
     // Read again, or sent again.
@@ -77,13 +82,14 @@ export class ParkedKeys {
       offset: change.offset,
       operation: change.kind,
       from: partial ? entry.from : (mergedFrom ?? change.offset),
+      behind: partial ? entry.behind : behind,
       waiting: entry.waiting + 1,
     });
     return true;
   }
 
   /** Sets the key aside with its newest change. */
-  park({ key, change, mergedFrom }: KeyedChange, error: unknown, nowMs: number): ParkedKey {
+  park({ key, change, mergedFrom }: KeyedChange, error: unknown, place: ParkedPlace): ParkedKey {
     const entry: ParkedKey = {
       key: Buffer.from(key, 'latin1').toString('base64'),
       first: change.offset,
@@ -92,7 +98,7 @@ export class ParkedKeys {
       operation: change.kind,
       from: mergedFrom ?? change.offset,
       ...causeOf(error),
-      sinceMs: nowMs,
+      ...place,
       waiting: 0,
     };
     this.#set(key, entry);
@@ -155,6 +161,8 @@ export function isParkedKey(value: unknown): value is ParkedKey {
     typeof entry.code === 'string' &&
     typeof entry.reason === 'string' &&
     Number.isFinite(entry.sinceMs) &&
+    typeof entry.behind?.version === 'string' &&
+    typeof entry.behind.change === 'object' &&
     numbers.every((number) => Number.isSafeInteger(number))
   );
 }

@@ -81,6 +81,19 @@ test('no marker, but a commit: halted', async () => {
   await stop();
 });
 
+test('a log that was made anew after a loss fills no new sink, and goes on for one that was filled before', async () => {
+  const log = new TestLog().put(1, 'a').put(2, 'b');
+  const empty = setUp({ log, incomplete: true });
+  assert.match(await empty.halted(), /^WRITER_LOG_INCOMPLETE/);
+  assert.equal(empty.sink.marker, null);
+  await empty.stop();
+  const sink = new MemorySink();
+  sink.marker = marker(1);
+  const filled = setUp({ log, sink, incomplete: true });
+  await filled.applied(2);
+  await filled.stop();
+});
+
 test('a sink that lost everything while it was being filled: halted, not silently begun anew', async () => {
   const { stop, halted, applied, sink, log, assigned } = setUp({ log: new TestLog().put(1, 'a') });
   await applied(1);

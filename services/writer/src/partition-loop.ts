@@ -26,6 +26,8 @@ export interface PartitionLoopOptions {
   readonly onPoison: (table: TableRef) => PoisonPolicy;
   readonly maxParkedKeys: number;
   readonly deadLetters: DeadLetters;
+  /** Whether the log was made anew after a loss. */
+  readonly isLogIncomplete: () => Promise<boolean>;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
@@ -107,6 +109,7 @@ export class PartitionLoop {
       maxParkedKeys: options.maxParkedKeys,
       deadLetters: options.deadLetters,
       hasCommitted: () => this.#committer.hasCommitted,
+      isLogIncomplete: options.isLogIncomplete,
       unreadSinceMs: (nextOffset) => this.#deletions?.unreadSince(nextOffset) ?? this.#assignedAtMs,
       retrying: (call) => this.#retrying(call, assigned.revoked),
       abandon: this.#abandon.signal,

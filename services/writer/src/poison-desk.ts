@@ -135,6 +135,11 @@ export class PoisonDesk {
     for (const stored of letters) {
       const { key, letter } = stored;
       const state = found.get(key);
+      // Another log: what it says of the key may be older than the letter.
+      if (letter.topicId !== this.#options.topic.id) {
+        gone.add(key);
+        continue;
+      }
       if (state === 'cleared') continue;
       if (state !== undefined) {
         if (state.whole && state.change.version >= BigInt(letter.version)) states.set(key, state);

@@ -6,7 +6,7 @@ import type { TopicDescription } from '@mysync/transport';
 import type { DeadLetters } from './dead-letters.ts';
 import { writerErrors } from './errors.ts';
 import { type AppliedMarker, formatMarker, parseMarker } from './marker.ts';
-import { causeOf, type KeyedChange, ParkedKeys, parkedName, valueText } from './parked-keys.ts';
+import { causeOf, type KeyedChange, type ParkedKey, ParkedKeys, parkedName, valueText } from './parked-keys.ts';
 import type { ApplyUnit, Progress } from './unit-builder.ts';
 
 /** What happens to a change that the sink can never take. */
@@ -26,6 +26,8 @@ export interface SinkApplierOptions {
   readonly deadLetters: DeadLetters;
   /** True once the group has committed an offset: then a sink without a marker was lost. */
   readonly hasCommitted: () => boolean;
+  /** Whether the log was made anew after a loss, so that a sink filled from it alone would miss rows. */
+  readonly isLogIncomplete: () => Promise<boolean>;
   readonly unreadSinceMs: (nextOffset: number) => number;
   /** Calls until it succeeds, or fails for good. */
   readonly retrying: <T>(call: () => Promise<T>) => Promise<T>;
@@ -73,6 +75,10 @@ export class SinkApplier {
     const text = await retrying(() => sink.readMarker(stream));
     const stored = text === null ? null : parseMarker(text, where);
     this.#check(stored);
+    if (stored === null && (await retrying(() => this.#options.isLogIncomplete()))) {
+      const message = 'the log was lost and made anew: it does not hold the rows that were there before';
+      throw writerErrors.WRITER_LOG_INCOMPLETE({ message, where });
+    }
     const marker = {
       topicId: topic.id,
       partitions: topic.partitions,
@@ -168,8 +174,9 @@ export class SinkApplier {
   async #setAside(changes: readonly KeyedChange[]): Promise<readonly KeyedChange[] | null> {
     const left: KeyedChange[] = [];
     const refused: { readonly keyed: KeyedChange; readonly error: unknown }[] = [];
+    const behind = this.#behind();
     for (const keyed of changes) {
-      if (this.#parked.wait(keyed)) continue;
+      if (this.#parked.wait(keyed, behind)) continue;
       const error = this.#unfit.get(keyed.change.schema);
       if (error === undefined) left.push(keyed);
       else refused.push({ keyed, error });
@@ -200,11 +207,16 @@ export class SinkApplier {
           cause: error,
         });
       }
-      const entry = this.#parked.park(keyed, error, clock.now());
+      const entry = this.#parked.park(keyed, error, { sinceMs: clock.now(), behind: this.#behind() });
       metrics.writer.parkedChanges.inc({ ...labels, code });
       logger.error({ ...fields, row: parkedName(entry) }, 'key set aside: the sink can never take this change');
     }
     return true;
+  }
+
+  /** What the marker names: everything that is applied now lies behind it. */
+  #behind(): ParkedKey['behind'] {
+    return { version: String(this.#progress?.version ?? 0n), change: this.#progress?.change ?? NO_CHANGE };
   }
 
   async #send(changes: readonly SinkChange[], next: string): Promise<ApplyOutcome> {

@@ -46,6 +46,14 @@ test('a delete comes with the before image and its key', () => {
   assert.deepEqual(change.key, { database: 'shop', table: 'orders', columns: ['id'], values: [7] });
 });
 
+test('version and change of the progress are those of one message: the last one, whatever came before', () => {
+  const log = new TestLog().put(1, 'a').put(2, 'b').put(3, 'c').sweep(2);
+  const { units } = build(log);
+  const last = units.at(-1)?.progress;
+  assert.equal(last?.version, (2n << 20n) + 1n);
+  assert.equal(last?.change.offset, 400);
+});
+
 test('a truncate is a unit of its own between what came before and after it', () => {
   const log = new TestLog().row('insert', null, [1, 'a', null]).truncate().row('insert', null, [2, 'b', null]);
   const { units } = build(log);

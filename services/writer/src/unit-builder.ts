@@ -152,7 +152,8 @@ export class UnitBuilder {
       this.#newestMicros = message.source.commitTimeMicros;
       if (this.#oldestMicros === 0) this.#oldestMicros = this.#newestMicros;
     }
-    if (message.delivery.version > this.#version) this.#version = message.delivery.version;
+    // A pair, also when older changes are read again: what a recovery of a lost log goes by.
+    this.#version = message.delivery.version;
     this.#change = message.source.change;
   }
 

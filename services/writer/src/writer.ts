@@ -29,6 +29,8 @@ export interface WriterOptions {
   readonly maxParkedKeys: number;
   /** The topic of dead letters, made when the first one comes. Its partitions are those of the source's topic. */
   readonly deadLetterTopic: TopicSpec;
+  /** Whether the log was made anew after a loss: then no sink is filled from it alone. */
+  readonly isLogIncomplete: () => Promise<boolean>;
   readonly clock?: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
@@ -86,6 +88,7 @@ export class Writer {
           deleteRetentionMs,
           onPoison,
           maxParkedKeys,
+          isLogIncomplete: this.#options.isLogIncomplete,
           deadLetters,
           clock,
           logger,

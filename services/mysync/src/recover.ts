@@ -1,0 +1,237 @@
+/** `mysync recover`: goes on with the sinks that are there when the log itself is lost. */
+import type { Checkpoint } from '@mysync/checkpoint';
+import { type Config, sourcesOf } from '@mysync/config';
+import { formatBinlogPosition, systemClock } from '@mysync/core';
+import { initialGuardState } from '@mysync/flow';
+import type { Sink } from '@mysync/sink';
+import { createMetrics, silentLogger } from '@mysync/telemetry';
+import { IncompleteLog, type TopicDescription, type Transport } from '@mysync/transport';
+import { formatMarker, parseMarker, writerErrors } from '@mysync/writer';
+import { openCheckpoints } from './checkpoints.ts';
+import { fingerprintOf, openSink, openTransport, topicSpec } from './compose.ts';
+import { type CommandContext, type CommonOptions, requireConfig, usageError } from './context.ts';
+import { commandErrors } from './errors.ts';
+import { requireName } from './names.ts';
+import { count, table } from './output.ts';
+import { type MarkedPartition, planRecovery, type RecoveryPlan } from './recover-plan.ts';
+
+export interface RecoverOptions extends CommonOptions {
+  readonly source?: string;
+  readonly yes?: boolean;
+  readonly json?: boolean;
+}
+
+interface OpenSink {
+  readonly name: string;
+  readonly sink: Sink;
+}
+
+export async function runRecover(context: CommandContext, options: RecoverOptions): Promise<void> {
+  const { config } = requireConfig(context, options);
+  const source = chooseSource(context, config, options.source);
+  const closers: (() => Promise<void>)[] = [];
+  try {
+    const parts = { logger: silentLogger, metrics: createMetrics(), maintenance: false };
+    const transport = await openTransport(config, parts);
+    closers.push(() => transport.close());
+    const inTopic = config.checkpoint.kind === 'topic' ? transport : null;
+    const store = await openCheckpoints({ config, logger: silentLogger, signal: context.signal }, source, inTopic);
+    closers.push(() => store.close());
+    const checkpoint = await store.load();
+    const where = { source };
+    if (checkpoint === null || checkpoint.snapshot.state === 'running') {
+      const message =
+        checkpoint === null ? 'there is no checkpoint' : 'the first snapshot was not finished, so no sink is whole';
+      throw commandErrors.RECOVER_IMPOSSIBLE({ message, where });
+    }
+    const sinks: OpenSink[] = [];
+    for (const [name, sinkConfig] of Object.entries(config.sinks)) {
+      if (!sourcesOf(config, sinkConfig).includes(source)) continue;
+      const sink = await openSink(config, name, source, silentLogger);
+      closers.push(() => sink.close());
+      sinks.push({ name, sink });
+    }
+    const recovery = new Recovery({ config, source, transport, checkpoint, sinks });
+    const plan = await recovery.plan();
+    if (options.yes === true) await recovery.perform(plan, (next) => store.save(next, checkpoint.epoch));
+    const report = { source, done: options.yes === true, checkpoint: checkpoint.position, ...plan };
+    context.output.result(options.json === true ? `${JSON.stringify(report)}\n` : reportText(report));
+  } finally {
+    for (const close of closers.reverse()) await close();
+  }
+}
+
+interface OpenMarked extends MarkedPartition {
+  readonly open: Sink;
+  /** As it stands in the sink. */
+  readonly text: string | null;
+}
+
+interface RecoveryOptions {
+  readonly config: Config;
+  readonly source: string;
+  readonly transport: Transport;
+  readonly checkpoint: Checkpoint;
+  readonly sinks: readonly OpenSink[];
+}
+
+/**
+ * 1. Nothing is changed before everything was looked at: the log is lost indeed, the configuration is the one of the checkpoint, every marker is of
+ *    the lost log.
+ * 2. The checkpoint is put back first, then the markers are put onto the new topic. Until then reader and writers refuse to start;
+ *    broken off in between, the same command finishes it.
+ */
+class Recovery {
+  readonly #options: RecoveryOptions;
+  #marked: readonly OpenMarked[] = [];
+
+  constructor(options: RecoveryOptions) {
+    this.#options = options;
+  }
+
+  async plan(): Promise<RecoveryPlan> {
+    const { config, source, transport, checkpoint } = this.#options;
+    const spec = topicSpec(config, source);
+    const where = { source, topic: spec.name };
+    if (
+      checkpoint.configFingerprint !== fingerprintOf(config, source) ||
+      checkpoint.topic.partitions !== spec.partitions
+    ) {
+      const message = 'the configuration of the source is not the one that its checkpoint was made with';
+      throw commandErrors.RECOVER_CONFIG_CHANGED({ message, where });
+    }
+    const topic = await transport.describeTopic(spec.name);
+    const ids = new Set([checkpoint.topic.id, ...(topic === null ? [] : [topic.id])]);
+    this.#marked = await this.#readMarkers(ids);
+    const isStarted = topic?.id === checkpoint.topic.id;
+    const left = this.#marked.filter(({ marker }) => marker !== null && marker.topicId !== topic?.id);
+    if (isStarted && left.length === 0) {
+      throw commandErrors.RECOVER_NOT_NEEDED({ message: 'the log of the checkpoint is there', where });
+    }
+    if (topic !== null && !isStarted) await this.#requireEmpty(topic);
+    const plan = isStarted ? planRecovery(checkpoint, []) : planRecovery(checkpoint, this.#marked);
+    const lost = plan.lagging.find(({ position }) => position === null);
+    if (lost !== undefined) {
+      const message = `sink ${lost.sink} lacks rows of a snapshot in partition ${lost.partition}${lost.row === undefined ? '' : ` (${lost.row})`}: they are not in the source's log`;
+      throw commandErrors.RECOVER_IMPOSSIBLE({
+        message,
+        where: { ...where, sink: lost.sink, partition: lost.partition },
+      });
+    }
+    return plan;
+  }
+
+  async perform(plan: RecoveryPlan, save: (next: Checkpoint) => Promise<void>): Promise<void> {
+    const { config, source, transport, checkpoint } = this.#options;
+    const spec = topicSpec(config, source);
+    const topic = await transport.ensureTopic(spec);
+    const ranges = await transport.offsetRanges(spec.name);
+    if (topic.id !== checkpoint.topic.id) {
+      await new IncompleteLog(transport, spec).note(formatBinlogPosition(plan.position));
+      await save({
+        ...checkpoint,
+        position: plan.position,
+        transactionCounter: plan.transactionCounter,
+        floors: plan.floors,
+        // The numbers of the lost log mean nothing in the new one.
+        producer: null,
+        topic: { name: topic.name, id: topic.id, partitions: topic.partitions },
+        partitions: ranges.map((range) => ({
+          epoch: 0,
+          generation: 0,
+          sequence: 0,
+          offset: range.earliest - 1,
+          change: { file: '', offset: 0, gtid: '', ordinal: 0 },
+        })),
+        // Where the existing rows were asked for at first, the reader reads the tables again beside the stream.
+        snapshot: { state: checkpoint.snapshot.state, completeTables: [] },
+        savedAt: new Date(systemClock.now()).toISOString(),
+      });
+    }
+    for (const { sink, partition, open, marker, text } of this.#marked) {
+      if (marker === null || marker.topicId === topic.id) continue;
+      // What is set aside is read again from the source: its messages were in the lost log.
+      const { parked: _, ...rest } = marker;
+      const next = formatMarker({
+        ...rest,
+        topicId: topic.id,
+        owner: 'recover',
+        nextOffset: ranges[partition]?.earliest ?? 0,
+        guard: initialGuardState(0),
+        unreadSinceMs: systemClock.now(),
+      });
+      const batch = { stream: { topic: topic.name, partition }, changes: [], marker: { expected: text, next } };
+      const { status } = await open.apply(batch, new AbortController().signal);
+      if (status === 'applied') continue;
+      const message = `a writer of sink ${sink} runs: its marker moved meanwhile`;
+      throw writerErrors.WRITER_BUSY({
+        message,
+        where: { sink, partition },
+        remedy: 'Stop the writers, then recover again.',
+      });
+    }
+  }
+
+  async #readMarkers(ids: ReadonlySet<string>): Promise<readonly OpenMarked[]> {
+    const { config, source, checkpoint, sinks } = this.#options;
+    const { name: topic } = topicSpec(config, source);
+    const marked: OpenMarked[] = [];
+    for (const { name, sink } of sinks) {
+      for (let partition = 0; partition < checkpoint.topic.partitions; partition += 1) {
+        const where = { sink: name, topic, partition };
+        const text = await sink.readMarker({ topic, partition });
+        const marker = text === null ? null : parseMarker(text, where);
+        if (marker !== null && !ids.has(marker.topicId)) {
+          const message = `the sink was filled from topic id ${marker.topicId}; the checkpoint is of ${checkpoint.topic.id}`;
+          throw commandErrors.RECOVER_IMPOSSIBLE({ message, where });
+        }
+        marked.push({ sink: name, partition, marker, open: sink, text });
+      }
+    }
+    return marked;
+  }
+
+  async #requireEmpty({ name }: TopicDescription): Promise<void> {
+    const ranges = await this.#options.transport.offsetRanges(name);
+    if (ranges.every((range) => range.end === range.earliest)) return;
+    const message = `topic '${name}' is another one than the checkpoint's, and it holds records`;
+    throw commandErrors.RECOVER_LOG_NOT_EMPTY({ message, where: { topic: name } });
+  }
+}
+
+function chooseSource(context: CommandContext, config: Config, given: string | undefined): string {
+  const names = Object.keys(config.sources);
+  const source = given ?? (names.length === 1 ? names[0] : undefined);
+  if (source === undefined) {
+    const message = 'there are several sources: which one to recover is not said';
+    usageError(context, commandErrors.COMMAND_INVALID({ message, remedy: `Name a --source (${names.join(', ')}).` }));
+  }
+  requireName(context, 'source', source, names);
+  return source;
+}
+
+function reportText(
+  report: RecoveryPlan & {
+    readonly source: string;
+    readonly done: boolean;
+    readonly checkpoint: Checkpoint['position'];
+  },
+): string {
+  const text = [
+    table([
+      ['checkpoint', formatBinlogPosition(report.checkpoint)],
+      ['read again from', formatBinlogPosition(report.position)],
+    ]).trimEnd(),
+  ];
+  if (report.lagging.length === 0) text.push('No sink lags behind the checkpoint.');
+  for (const { sink, partition, row, position } of report.lagging) {
+    const what = row === undefined ? `partition ${partition}` : `row ${row}, which is set aside`;
+    text.push(`${sink} lags in ${what}: from ${position ?? 'an unknown place'}`);
+  }
+  text.push(
+    report.done
+      ? `Done: start the reader and the writers. The log lacks what was before: a new sink needs a snapshot (${report.source}).`
+      : `Nothing was changed yet: stop reader and writers, then mysync recover --yes (${count(report.floors.length, 'place')} known).`,
+  );
+  return `${text.join('\n')}\n`;
+}
