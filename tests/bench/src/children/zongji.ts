@@ -1,7 +1,7 @@
 /** The other reader for Node, with its usual options: rows as objects, nothing encoded. */
 import ZongJi from '@vlasky/zongji';
 import { clientRange, Stages } from '../log-client.ts';
-import { DATABASE, SINGLES_DATABASE, TABLE } from '../table.ts';
+import { DATABASE, JSON_DATABASE, SINGLES_DATABASE, TABLE } from '../table.ts';
 
 interface RowsEvent {
   readonly rows?: readonly { readonly tenant: number }[];
@@ -26,7 +26,7 @@ await new Promise<void>((resolve, reject) => {
     filename: file,
     position: offset,
     includeEvents: ['rotate', 'tablemap', 'writerows', 'updaterows', 'deleterows'],
-    includeSchema: { [DATABASE]: [TABLE], [SINGLES_DATABASE]: [TABLE] },
+    includeSchema: { [DATABASE]: [TABLE], [JSON_DATABASE]: [TABLE], [SINGLES_DATABASE]: [TABLE] },
   } as never);
 });
 await stages.measured();

@@ -11,7 +11,7 @@ import { loadTable, logPosition, tableFacts } from '../load.ts';
 import { type LogClientRun, type LogRange, runLogClient } from '../log-client.ts';
 import { loadText } from '../report.ts';
 import { median, type Result, round } from '../result.ts';
-import { DATABASE, SINGLES_DATABASE } from '../table.ts';
+import { DATABASE, JSON_DATABASE, SINGLES_DATABASE } from '../table.ts';
 
 type ClientName = 'mysync' | 'zongji' | 'go-mysql' | 'java-client' | 'socket';
 
@@ -27,15 +27,18 @@ const GOALS: Readonly<Record<string, number>> = {
   socket: 0.2,
   'zongji-single': 3,
 };
-/** Transactions of one row are so much rarer than rows of the bulk. */
-const SINGLES_SHARE = 5;
+/** What is read after the rows that all suites share, by the ends of the names: so much fewer rows. */
+const FURTHER = [
+  { suffix: '-json', database: JSON_DATABASE, share: 2, what: 'rows with a JSON document' },
+  { suffix: '-single', database: SINGLES_DATABASE, share: 5, what: 'rows, each in a transaction of its own' },
+] as const;
 const PEERS = fileURLToPath(new URL('../../peers/peers.sh', import.meta.url));
 
 export async function decodeSuite(bench: Bench): Promise<void> {
   const { rows } = bench.options;
   const commands = new Map<ClientName, readonly string[]>();
   for (const name of CLIENTS) {
-    if (![name, `${name}-single`].some((each) => bench.wants(each))) continue;
+    if (!['', ...FURTHER.map((each) => each.suffix)].some((suffix) => bench.wants(`${name}${suffix}`))) continue;
     const command = await commandOf(bench, name);
     if (command !== null) commands.set(name, command);
   }
@@ -43,13 +46,17 @@ export async function decodeSuite(bench: Bench): Promise<void> {
   const bulk = await bench.loaded();
   const [file = '', offset] = bulk.split(':');
   await measure(bench, commands, '', await rangeOf(bench, rows, { file, offset: Number(offset) }), DATABASE);
-  // loaded only now: the socket stops where the log ends
-  const singles = Math.ceil(rows / SINGLES_SHARE);
   const address = await bench.address();
-  const start = await logPosition(address, bench.options.server);
-  bench.say(`loading ${singles} rows, each in a transaction of its own`);
-  await loadTable(address, { database: SINGLES_DATABASE, rows: singles, transactionRows: 1 });
-  await measure(bench, commands, '-single', await rangeOf(bench, singles, start), SINGLES_DATABASE);
+  for (const { suffix, database, share, what } of FURTHER) {
+    if (![...commands.keys()].some((name) => bench.wants(`${name}${suffix}`))) continue;
+    // loaded only now: the socket stops where the log ends
+    const start = await logPosition(address, bench.options.server);
+    const count = Math.ceil(rows / share);
+    bench.say(`loading ${count} ${what}`);
+    const transactionRows = suffix === '-single' ? 1 : bench.options.transactionRows;
+    await loadTable(address, { database, rows: count, transactionRows });
+    await measure(bench, commands, suffix, await rangeOf(bench, count, start), database);
+  }
 }
 
 async function rangeOf(bench: Bench, rows: number, from: { file: string; offset: number }): Promise<LogRange> {
@@ -104,7 +111,8 @@ async function measure(
   const results = new Map([...runs].map(([label, of]) => [label, bench.add(resultOf(label, of))]));
   const ours = results.get(`${OURS}${suffix}`);
   if (ours === undefined) return;
-  for (const [label, result] of results) if (result !== ours) bench.compare(ours, result, GOALS[label]);
+  for (const [label, result] of results)
+    if (result !== ours) bench.compare(ours, result, GOALS[label.replace(/-json$/, '')]);
   if (decoded === undefined || suffix !== '') return;
   const { debeziumBytes: debezium, debeziumWithSchemaBytes: debeziumWithSchema } = decoded;
   bench.messageBytes = { mysync: Math.round(decoded.bytes / decoded.rows), debezium, debeziumWithSchema };
