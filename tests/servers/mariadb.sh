@@ -27,7 +27,9 @@ sql() { run mariadb -uroot -S "$SOCKET" --default-character-set=utf8mb4 "$@"; }
 ready() { run mariadb-admin -uroot -S "$SOCKET" --connect-timeout=5 ping >/dev/null 2>&1; }
 
 start() {
-  local base=(--basedir="$PREFIX/usr" --datadir="$RUN/data" --user="$(id -un)")
+  # a server that starts removes the temporary tables that it finds in its folder: also those of another that runs
+  local base=(--basedir="$PREFIX/usr" --datadir="$RUN/data" --tmpdir="$RUN/tmp" --user="$(id -un)")
+  mkdir -p "$RUN/tmp"
   if [ ! -f "$RUN/initialized" ]; then
     rm -rf "$RUN/data"
     mkdir -p "$RUN/data"

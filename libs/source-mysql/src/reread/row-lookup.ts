@@ -100,13 +100,13 @@ export class RowLookup {
   }
 
   /**
-   * Columns of which an image before an update does not tell what the row holds after it, when the image after lacks them: MariaDB logs
-   * virtual columns in no image after an update (seen on 10.11 with MINIMAL).
+   * Columns of which an image before an update does not tell what the row holds after it, when the image after lacks them: MariaDB leaves
+   * generated columns out though they changed (10.11 virtual ones with MINIMAL; 11.8 all of them, of updates and deletions, whatever the image).
    */
   async untoldColumns(table: KnownTable): Promise<ReadonlySet<string>> {
     let columns = this.#untold.get(table);
     if (columns === undefined) {
-      columns = new Set(await this.#session.use((session) => readVirtualColumns(session, table.ref)));
+      columns = new Set(await this.#session.use((session) => readGeneratedColumns(session, table.ref)));
       this.#untold.set(table, columns);
     }
     return columns;
@@ -228,11 +228,11 @@ async function openExactSession(options: RowLookupOptions): Promise<ServerSessio
   }
 }
 
-async function readVirtualColumns(session: ServerSession, ref: TableRef): Promise<string[]> {
+async function readGeneratedColumns(session: ServerSession, ref: TableRef): Promise<string[]> {
   if (session.facts.flavor === 'mysql') return [];
   const rows = await session.query(
     `SELECT COLUMN_NAME AS name FROM information_schema.COLUMNS
-     WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND EXTRA LIKE '%VIRTUAL%'`,
+     WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND IS_GENERATED = 'ALWAYS'`,
     [ref.database, ref.table],
   );
   return rows.map((row) => row['name'] ?? '');
