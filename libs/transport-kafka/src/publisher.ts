@@ -10,8 +10,7 @@
  * 4. An epoch that is refused is asked about at the coordinator, with our own id and epoch: only the holder of the name
  *    can raise it. A predecessor that was frozen learns there that it is one.
  */
-import { causeText, coreErrors, isMysyncError, systemClock } from '@mysync/core';
-import { Backoff } from '@mysync/flow';
+import { causeText, coreErrors, systemClock } from '@mysync/core';
 import {
   type OutgoingRecord,
   type ProducerIdentity,
@@ -19,24 +18,23 @@ import {
   type PublisherOptions,
   transportErrors,
 } from '@mysync/transport';
-import { denied, refusal } from './broker-error.ts';
+import { denied } from './broker-error.ts';
 import type { BrokerLink } from './broker-link.ts';
 import { BufferPool } from './buffer-pool.ts';
 import type { Cluster } from './cluster.ts';
-import { kafkaErrors } from './errors.ts';
+import { Leaders, type LinkedLane } from './leaders.ts';
 import { MAX_OPEN, PartitionQueue, type QueuedBatch } from './partition-queue.ts';
-import { isTransient, patiently, RETRY_MAX_MS, RETRY_MIN_MS } from './patience.ts';
+import { patiently } from './patience.ts';
+import { OFFSET_FORGOTTEN, produceVerdict } from './produce-verdict.ts';
 import { ProducerName, shutOut } from './producer-name.ts';
-import { CODE, codeName, isDenied } from './protocol/codes.ts';
 import type { ProducerNumbers } from './protocol/init-producer-id.ts';
 import type { TopicMetadata } from './protocol/metadata.ts';
 import { type ProduceAnswer, produceAnswer } from './protocol/produce-answer.ts';
 import { PRODUCE, ProduceEncoder } from './protocol/record-batch-encode.ts';
+import { type BatchPlace, badRecord, tooLarge } from './refused-batch.ts';
 import { Reporter } from './reporter.ts';
 import { Watchdog } from './watchdog.ts';
 
-/** Connections to one leader. With acks from all replicas a broker works at one request of a connection at a time. */
-const CONNECTIONS = 4;
 const MAX_BATCH_BYTES = 2 ** 20;
 const MAX_FREE_BYTES = 32 * 2 ** 20;
 const DRAIN_MS = 5_000;
@@ -49,11 +47,8 @@ interface OpenBatch extends QueuedBatch {
   readonly reject: (error: Error) => void;
 }
 
-interface Lane {
-  readonly partition: number;
+interface Lane extends LinkedLane {
   readonly queue: PartitionQueue<OpenBatch>;
-  /** null while the leader is looked for. */
-  link: BrokerLink | null;
 }
 
 export interface KafkaPublisherOptions extends PublisherOptions {
@@ -68,13 +63,10 @@ export class KafkaPublisher implements Publisher {
   readonly #options: KafkaPublisherOptions;
   readonly #cluster: Cluster;
   readonly #name: ProducerName;
-  readonly #topicId: string;
-  /** Since when every broker asked has said that there is no such topic. */
-  #missingSince: number | null = null;
   readonly #lanes: readonly Lane[];
   readonly #encoder: ProduceEncoder;
   readonly #pool = new BufferPool(MAX_FREE_BYTES);
-  readonly #backoff = new Backoff({ minMs: RETRY_MIN_MS, maxMs: RETRY_MAX_MS });
+  readonly #leaders: Leaders;
   readonly #watchdog: Watchdog;
   readonly #reporter: Reporter;
   readonly #stop = new AbortController();
@@ -85,7 +77,6 @@ export class KafkaPublisher implements Publisher {
   /** Why nothing is accepted at present; `renumber` clears it unless it is final. */
   #failure: { readonly error: Error; readonly final: boolean } | null = null;
   #checking = false;
-  #recovering = false;
   #renumbering: Promise<ProducerIdentity> | null = null;
   #drained: (() => void) | null = null;
   #openBatches = 0;
@@ -98,7 +89,6 @@ export class KafkaPublisher implements Publisher {
     this.#options = options;
     this.#cluster = cluster;
     this.#name = start.name;
-    this.#topicId = start.topic.id;
     this.#numbers = start.numbers;
     this.#maxMessageBytes = start.maxMessageBytes;
     this.#lanes = start.topic.partitions.map(({ partition }) => ({
@@ -115,6 +105,16 @@ export class KafkaPublisher implements Publisher {
       compression,
     });
     this.#reporter = new Reporter(cluster.options.observer, { topic: options.topic, producer: options.producer });
+    this.#leaders = new Leaders({
+      cluster,
+      topic: start.topic,
+      lanes: this.#lanes,
+      reporter: this.#reporter,
+      signal: this.#stop.signal,
+      isFinal: () => this.#failure?.final === true,
+      onLink: (partition) => this.#pump(this.#lanes[partition] as Lane),
+      onFailure: (error) => this.#fail(error),
+    });
     this.#watchdog = new Watchdog({
       stallMs,
       waiting: () => this.#openBatches > 0 && this.#failure === null,
@@ -137,12 +137,12 @@ export class KafkaPublisher implements Publisher {
       if (previous !== null && BigInt(previous.id) !== numbers.producerId) {
         await publisher.#shutOut(BigInt(previous.id), signal);
       }
-      await publisher.#connect(topic);
+      await publisher.#leaders.connect(topic);
     } catch (error) {
       await publisher.close(0);
       throw error;
     }
-    if (publisher.#lanes.some((lane) => lane.link === null)) publisher.#recover();
+    if (publisher.#lanes.some((lane) => lane.link === null)) publisher.#leaders.recover();
     return publisher;
   }
 
@@ -173,8 +173,9 @@ export class KafkaPublisher implements Publisher {
       const batch = { firstSequence, count, buffer, frame, records, resolve, reject, baseOffset: null, attempts: 0 };
       lane.queue.add(batch);
       this.#openBatches++;
-      if (this.#encoder.batchBytes(length) > this.#maxMessageBytes) this.#refuseTooLarge(lane, batch);
-      else this.#pump(lane);
+      if (this.#encoder.batchBytes(length) > this.#maxMessageBytes) {
+        this.#refuse(lane, batch, tooLarge(records, this.#placeOf(lane), this.#maxMessageBytes));
+      } else this.#pump(lane);
     });
   }
 
@@ -235,44 +236,31 @@ export class KafkaPublisher implements Publisher {
       if (attempt === lane.queue.attempt) this.#restart(lane);
       return;
     }
-    if (answer.error === 0) {
+    const verdict = produceVerdict(answer.error, lane.queue.isFirst(batch));
+    if (verdict.kind === 'stored') {
       this.#stored(lane, batch, attempt, answer.baseOffset);
       return;
     }
     if (attempt !== lane.queue.attempt || this.#checking) return;
-    switch (answer.error) {
-      case CODE.DUPLICATE_SEQUENCE_NUMBER:
-        this.#demandRenumber(lane, 'a batch is stored, but the broker does not know its offset any more');
+    const place = this.#placeOf(lane);
+    switch (verdict.kind) {
+      case 'renumber':
+        this.#demandRenumber(lane, verdict.why);
         return;
-      case CODE.OUT_OF_ORDER_SEQUENCE_NUMBER:
-      case CODE.UNKNOWN_PRODUCER_ID:
-      case CODE.INVALID_PRODUCER_ID_MAPPING:
-        // Behind a batch that failed it is the consequence of that; of the first one it is the truth.
-        if (lane.queue.isFirst(batch)) this.#demandRenumber(lane, `the broker answers ${codeName(answer.error)}`);
-        else this.#restart(lane);
-        return;
-      case CODE.INVALID_PRODUCER_EPOCH:
-      case CODE.PRODUCER_FENCED:
+      case 'fenced':
         this.#checkFenced();
         return;
-      case CODE.MESSAGE_TOO_LARGE:
-      case CODE.RECORD_LIST_TOO_LARGE:
-        this.#refuseTooLarge(lane, batch);
+      case 'too-large':
+        this.#refuse(lane, batch, tooLarge(batch.records, place, this.#maxMessageBytes));
         return;
-      case CODE.INVALID_RECORD:
-      case CODE.INVALID_TIMESTAMP:
-      case CODE.UNSUPPORTED_COMPRESSION_TYPE:
-        this.#refuse(lane, batch, this.#refusedRecord(lane, batch, answer));
+      case 'bad-record':
+        this.#refuse(lane, batch, badRecord(batch.records, place, answer));
         return;
-      default:
-        if (isDenied(answer.error)) {
-          const { topic } = this.#options;
-          this.#refuse(lane, batch, denied(`this user may not write to '${topic}'`, { topic }));
-          return;
-        }
-        this.#reporter.trouble(`the broker answers ${codeName(answer.error)}: sending again`, {
-          partition: lane.partition,
-        });
+      case 'denied':
+        this.#refuse(lane, batch, denied(`this user may not write to '${place.topic}'`, { topic: place.topic }));
+        return;
+      case 'again':
+        if (verdict.why !== null) this.#reporter.trouble(verdict.why, { partition: lane.partition });
         this.#restart(lane);
     }
   }
@@ -280,7 +268,7 @@ export class KafkaPublisher implements Publisher {
   #stored(lane: Lane, batch: OpenBatch, attempt: number, baseOffset: number): void {
     if (batch.baseOffset !== null) return; // an older attempt had answered
     if (baseOffset < 0) {
-      this.#demandRenumber(lane, 'a batch is stored, but the broker does not know its offset any more');
+      this.#demandRenumber(lane, OFFSET_FORGOTTEN);
       return;
     }
     const outcome = lane.queue.stored(batch, baseOffset, attempt, systemClock.monotonic());
@@ -290,7 +278,7 @@ export class KafkaPublisher implements Publisher {
       return;
     }
     this.#watchdog.moved();
-    this.#backoff.reset();
+    this.#leaders.well();
     this.#reporter.well();
     if (outcome.foreign > 0) this.#reportForeign(lane, outcome.foreign, baseOffset);
     for (const settled of outcome.batches) {
@@ -309,91 +297,7 @@ export class KafkaPublisher implements Publisher {
     const { topic } = this.#options;
     if (count > 0) this.#cluster.options.observer.batchesResent?.({ topic, partition: lane.partition, count });
     lane.link = null;
-    this.#recover();
-  }
-
-  #recover(): void {
-    if (this.#recovering) return;
-    this.#recovering = true;
-    this.#recoverAll().catch((error: unknown) => {
-      if (!this.#stop.signal.aborted) this.#fail(error as Error);
-    });
-  }
-
-  async #recoverAll(): Promise<void> {
-    try {
-      await this.#recoverLanes();
-    } finally {
-      // In the same turn as the last look at the lanes: one that is lost later must find that nobody recovers.
-      this.#recovering = false;
-    }
-  }
-
-  async #recoverLanes(): Promise<void> {
-    while (!this.#isFinal() && this.#lanes.some((lane) => lane.link === null)) {
-      await systemClock.sleep(this.#backoff.next(), this.#stop.signal);
-      try {
-        await this.#connect(await this.#topicNow());
-      } catch (error) {
-        // Refused logins pass too: right after its start a broker may not have read its users yet.
-        if (isMysyncError(error, 'KAFKA_TOPIC_REPLACED')) throw error;
-        // Without an answer nobody knows whether the topic is there.
-        if (isMysyncError(error, 'TRANSPORT_UNREACHABLE')) this.#missingSince = null;
-        this.#reporter.trouble(`looking for the leaders: ${causeText(error)}`);
-      }
-    }
-  }
-
-  #isFinal(): boolean {
-    return this.#stop.signal.aborted || this.#failure?.final === true;
-  }
-
-  async #topicNow(): Promise<TopicMetadata> {
-    const topic = await this.#cluster.topic(this.#options.topic);
-    if (topic === null) throw this.#topicMissing();
-    this.#missingSince = null;
-    if (topic.id !== this.#topicId) {
-      throw kafkaErrors.KAFKA_TOPIC_REPLACED({
-        message: `the topic '${topic.name}' is not the one that this publisher was opened for`,
-        where: { topic: topic.name, id: topic.id, was: this.#topicId },
-      });
-    }
-    return topic;
-  }
-
-  /** A broker that has just started may not know a topic yet; one that nobody has known for half of `stallMs` was deleted. */
-  #topicMissing(): Error {
-    const now = systemClock.monotonic();
-    this.#missingSince ??= now;
-    const { topic } = this.#options;
-    const missingMs = now - this.#missingSince;
-    if (missingMs < this.#cluster.options.stallMs / 2) {
-      return refusal(CODE.UNKNOWN_TOPIC_OR_PARTITION, `the topic '${topic}'`);
-    }
-    return kafkaErrors.KAFKA_TOPIC_REPLACED({
-      message: `the topic '${topic}' is gone: the brokers have not known it for ${Math.round(missingMs / 1000)} s`,
-      where: { topic, was: this.#topicId },
-    });
-  }
-
-  /** Connects the lanes that have no link to their leaders, as far as those can be reached. */
-  async #connect(topic: TopicMetadata): Promise<void> {
-    const failures: unknown[] = [];
-    await Promise.all(
-      this.#lanes.map(async (lane) => {
-        const leader = topic.partitions[lane.partition]?.leader ?? -1;
-        if (lane.link !== null || leader < 0) return;
-        try {
-          lane.link = await this.#cluster.link(leader, `produce-${lane.partition % CONNECTIONS}`);
-        } catch (error) {
-          failures.push(error);
-          return;
-        }
-        this.#pump(lane);
-      }),
-    );
-    const final = failures.find((failure) => !isTransient(failure));
-    if (final !== undefined) throw final;
+    this.#leaders.recover();
   }
 
   #checkFenced(): void {
@@ -422,7 +326,7 @@ export class KafkaPublisher implements Publisher {
     try {
       const numbers = await patiently({ ...forever, what: 'the producer id' }, () => this.#name.raise(before));
       if (numbers.producerId !== before.producerId) await this.#shutOut(before.producerId, signal);
-      await patiently({ ...forever, what: 'metadata of the topic' }, () => this.#topicNow());
+      await patiently({ ...forever, what: 'metadata of the topic' }, () => this.#leaders.topicNow());
       this.#maxMessageBytes = await this.#options.maxMessageBytes();
       this.#numbers = numbers;
     } catch (error) {
@@ -440,7 +344,7 @@ export class KafkaPublisher implements Publisher {
     for (const { partition } of this.#lanes) {
       const record = fenceRecord?.(partition) ?? { key: Buffer.from('mysync-fence'), value: null, headers: [] };
       await patiently(patience, async () => {
-        const leader = (await this.#topicNow()).partitions[partition]?.leader ?? -1;
+        const leader = (await this.#leaders.topicNow()).partitions[partition]?.leader ?? -1;
         await shutOut(this.#cluster, topic, { partition, leader }, producerId, record);
       });
     }
@@ -474,38 +378,8 @@ export class KafkaPublisher implements Publisher {
     this.#drained?.();
   }
 
-  #refuseTooLarge(lane: Lane, batch: OpenBatch): void {
-    let largest = 0;
-    let size = 0;
-    batch.records.forEach((record, index) => {
-      let bytes = record.key.length + (record.value?.length ?? 0);
-      for (const header of record.headers) bytes += header.name.length + header.value.length;
-      if (bytes > size) [largest, size] = [index, bytes];
-    });
-    const error = transportErrors.TRANSPORT_RECORD_TOO_LARGE({
-      message: `a batch of ${batch.count} record${batch.count === 1 ? '' : 's'} is larger than the topic takes (${this.#maxMessageBytes} bytes)`,
-      where: {
-        topic: this.#options.topic,
-        partition: lane.partition,
-        record: largest,
-        bytes: size,
-        key: Buffer.from(batch.records[largest]?.key ?? []).toString('hex'),
-      },
-    });
-    this.#refuse(lane, batch, error);
-  }
-
-  #refusedRecord(lane: Lane, batch: OpenBatch, answer: ProduceAnswer): Error {
-    const record = answer.refusedRecord ?? 0;
-    return kafkaErrors.KAFKA_RECORD_REFUSED({
-      message: `the broker answers ${codeName(answer.error)}${answer.message === '' ? '' : `: ${answer.message}`}`,
-      where: {
-        topic: this.#options.topic,
-        partition: lane.partition,
-        record,
-        key: Buffer.from(batch.records[record]?.key ?? []).toString('hex'),
-      },
-    });
+  #placeOf({ partition }: Lane): BatchPlace {
+    return { topic: this.#options.topic, partition };
   }
 
   #reportForeign(lane: Lane, count: number, offset: number): void {
