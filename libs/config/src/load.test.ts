@@ -90,7 +90,7 @@ test('variables and flags reach every kind of option', () => {
   const config = valid(SHOP, { environment, settings });
   const shop = config.sources['shop'];
   assert.deepEqual(shop?.tables, ['shop.a', 'shop.b']);
-  assert.deepEqual(shop?.tls, { verify: true });
+  assert.deepEqual(shop?.tls, { verify: true, verifyName: true });
   assert.equal(shop?.serverId, 77);
   assert.deepEqual(shop?.partitionBy, { 'shop.a': ['customer_id'] });
   assert.equal(config.transport.allowWeakerTopic, true);

@@ -15,6 +15,8 @@ export interface SourceTls {
   readonly key?: string;
   /** false accepts any certificate. */
   readonly verify?: boolean;
+  /** false accepts a certificate of the authorities for whatever name. */
+  readonly verifyName?: boolean;
 }
 
 export interface TableRule {

@@ -58,7 +58,9 @@ export function sourceOptions(config: Config, name: string, logger: Logger, metr
     hosts: source.hosts.map((host) => parseHost(host, MYSQL_PORT)),
     user: source.user,
     password: source.password?.reveal() ?? '',
-    ...(source.tls === undefined ? {} : { tls: { ...pem(source.tls), verify: source.tls.verify } }),
+    ...(source.tls === undefined
+      ? {}
+      : { tls: { ...pem(source.tls), verify: source.tls.verify, verifyName: source.tls.verifyName } }),
     ...(source.serverId === undefined ? {} : { serverId: source.serverId }),
     captures: capturedBy(config, name),
     tableRule: (ref: TableRef) => {

@@ -124,20 +124,37 @@ export function section<T extends z.core.$ZodLooseShape>(
 
 /** The TLS settings that every client has: left out, the connection is plain. */
 export function tls() {
+  return section(tlsShape(), TLS_DESCRIPTION, { toggle: true });
+}
+
+/** Those towards MySQL, whose own certificates are for a made-up name. */
+export function sqlTls() {
   return section(
     {
-      ca: secret(
-        'Certificate authorities that the server is checked against, as PEM. Default: those of the system.',
-      ).exactOptional(),
-      cert: secret('Our certificate, as PEM, where the server asks for one.').exactOptional(),
-      key: secret('The private key of our certificate, as PEM.').exactOptional(),
-      verify: flag('false accepts any certificate: the connection is then encrypted, but may lead to anybody.').default(
-        true,
-      ),
+      ...tlsShape(),
+      verifyName: flag(
+        'false accepts a certificate for another name than the host, as long as one of the authorities has signed it: those that MySQL makes for itself have no host in them.',
+      ).default(true),
     },
-    'Encrypts the connection: `true` with the authorities of the system, or a section. Left out: not encrypted.',
+    TLS_DESCRIPTION,
     { toggle: true },
   );
+}
+
+const TLS_DESCRIPTION =
+  'Encrypts the connection: `true` with the authorities of the system, or a section. Left out: not encrypted.';
+
+function tlsShape() {
+  return {
+    ca: secret(
+      'Certificate authorities that the server is checked against, as PEM. Default: those of the system.',
+    ).exactOptional(),
+    cert: secret('Our certificate, as PEM, where the server asks for one.').exactOptional(),
+    key: secret('The private key of our certificate, as PEM.').exactOptional(),
+    verify: flag('false accepts any certificate: the connection is then encrypted, but may lead to anybody.').default(
+      true,
+    ),
+  };
 }
 
 /** What is wrong with `host` or `host:port`, or null. */

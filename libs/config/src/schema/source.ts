@@ -10,10 +10,10 @@ import {
   optionInfo,
   secret,
   section,
+  sqlTls,
   tablePatterns,
   text,
   texts,
-  tls,
 } from './elements.ts';
 
 function startProblem(start: string): string | null {
@@ -42,7 +42,7 @@ export function sourceSection() {
         .register(optionInfo, { description: 'Addresses of the server, tried in order. All must be the same server.' }),
       user: text('The user that MySync connects as; `mysync check` prints the grants it needs.'),
       password: secret('Password of the user.').exactOptional(),
-      tls: tls().exactOptional(),
+      tls: sqlTls().exactOptional(),
       tables: tablePatterns(
         'Patterns of the tables to capture: `database.table` with * and ?, a leading ! excludes; of those that match, the last decides.',
       ),

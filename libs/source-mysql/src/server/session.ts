@@ -1,10 +1,12 @@
 /** Sessions with the server, and the translation of what the client library throws. */
 
+import { connect, isIP, type Socket } from 'node:net';
 import { causeText, coreErrors, isMysyncError, type MysyncError } from '@mysync/core';
-import { type Connection, type ConnectionOptions, createConnection } from 'mysql2/promise';
+import { type Connection, type ConnectionOptions, createConnection, type SslOptions } from 'mysql2/promise';
 import { sourceErrors } from '../errors.ts';
 import type { HostAddress, ResolvedOptions, SourceTls } from '../options.ts';
 import type { ServerIdentity } from '../port.ts';
+import { signWithPassword } from './ed25519.ts';
 import { isTransient, type MysqlError, mysqlErrorFields, SERVER_ERRORS } from './mysql-error.ts';
 
 /** One row of a result: text exactly as the server prints it, or null. */
@@ -44,16 +46,34 @@ export function connectionOptions(credentials: Credentials, host: HostAddress): 
     dateStrings: true,
     supportBigNumbers: true,
     bigNumberStrings: true,
-    ...(credentials.tls === undefined ? {} : { ssl: tlsOptions(credentials.tls) }),
+    authPlugins: {
+      client_ed25519: () => (nonce: Buffer) => signWithPassword(credentials.password, nonce),
+    },
+    ...(credentials.tls === undefined ? {} : secureOptions(credentials.tls, host)),
   };
 }
 
-function tlsOptions(tls: SourceTls): NonNullable<ConnectionOptions['ssl']> {
+function secureOptions(tls: SourceTls, host: HostAddress): Pick<ConnectionOptions, 'ssl' | 'stream'> {
+  const ssl = tlsOptions(tls);
+  return ssl.verifyIdentity === true && isIP(host.host) !== 0 ? { ssl, stream: () => dialAddress(host) } : { ssl };
+}
+
+/**
+ * The client library does not say which address it wants TLS to check a certificate for, and Node then checks it for `localhost`, unless the socket
+ * has a host's name (node:tls, onConnectSecure).
+ */
+function dialAddress({ host, port }: HostAddress): Socket {
+  const socket = connect({ host, port, keepAlive: true });
+  return Object.assign(socket, { _host: host });
+}
+
+function tlsOptions(tls: SourceTls): SslOptions {
   return {
     ...(tls.ca === undefined ? {} : { ca: tls.ca }),
     ...(tls.cert === undefined ? {} : { cert: tls.cert }),
     ...(tls.key === undefined ? {} : { key: tls.key }),
     rejectUnauthorized: tls.verify ?? true,
+    verifyIdentity: (tls.verify ?? true) && (tls.verifyName ?? true),
   };
 }
 
@@ -192,6 +212,15 @@ export function connectError(error: unknown, host: HostAddress, user: string): M
       message: `${formatHost(host)} refuses user '${user}'`,
       where,
       remedy: accessRemedy(user),
+      cause: error,
+    });
+  }
+  if (code === 'AUTH_SWITCH_PLUGIN_ERROR') {
+    return sourceErrors.SOURCE_ACCESS_DENIED({
+      message: `${formatHost(host)} wants user '${user}' to authenticate in a way that is not supported, or over TLS only`,
+      where,
+      remedy:
+        'Let an administrator identify the user by caching_sha2_password, mysql_native_password, or on MariaDB ed25519; or switch on tls for the source.',
       cause: error,
     });
   }
