@@ -53,13 +53,24 @@ interface TableMeaning {
 }
 
 interface Page {
+  readonly ref: TableRef;
+  /** The map's bytes behind the table id. */
   readonly identity: Buffer;
   readonly table: KnownTable | null;
+}
+
+/** The table id in front of what a map says of its table. */
+const TABLE_ID_BYTES = 6;
+
+function isOf({ identity }: Page, buffer: Buffer, start: number, end: number): boolean {
+  const from = start + TABLE_ID_BYTES;
+  return identity.length === end - from && buffer.compare(identity, 0, identity.length, from, end) === 0;
 }
 
 export class TableBook {
   readonly #options: TableBookOptions;
   readonly #pages = new Map<string, Page>();
+  #last: Page | undefined;
   readonly #captured = new Map<string, boolean>();
   readonly #cascades = new Map<string, readonly CascadingKey[]>();
   /** Captured tables that are there, or were: by key. */
@@ -87,10 +98,15 @@ export class TableBook {
   lookUp(ref: TableRef, buffer: Buffer, start: number, end: number): KnownTable | null | undefined {
     if (!this.captures(ref)) return null;
     const page = this.#pages.get(`${ref.database}\0${ref.table}`);
-    // the identity begins behind the table id of six bytes
-    if (page === undefined || buffer.compare(page.identity, 0, page.identity.length, start + 6, end) !== 0)
-      return undefined;
+    if (page === undefined || !isOf(page, buffer, start, end)) return undefined;
+    this.#last = page;
     return page.table;
+  }
+
+  /** The table that was looked up last, when the map is its: one table is changed many times in a row. Without reading names. */
+  sameAgain(buffer: Buffer, start: number, end: number): Pick<Page, 'ref' | 'table'> | undefined {
+    const last = this.#last;
+    return last !== undefined && isOf(last, buffer, start, end) ? last : undefined;
   }
 
   /** `at` is where the map stands, `boundary` the end of the transaction before. */
@@ -105,7 +121,9 @@ export class TableBook {
     const table = await this.#understand(map, at, boundary);
     if (table !== null) this.#known.set(tableRefKey(table.ref), table.ref);
     // a copy, so that the page does not keep the whole packet
-    this.#pages.set(`${map.database}\0${map.table}`, { identity: Buffer.from(map.identity), table });
+    const ref = { database: map.database, table: map.table };
+    this.#pages.set(`${map.database}\0${map.table}`, { ref, identity: Buffer.from(map.identity), table });
+    this.#last = undefined;
     return table;
   }
 
@@ -132,6 +150,7 @@ export class TableBook {
   forget(ref: TableRef): void {
     this.#known.set(tableRefKey(ref), ref);
     this.#pages.delete(`${ref.database}\0${ref.table}`);
+    this.#last = undefined;
     this.#cascades.clear();
   }
 

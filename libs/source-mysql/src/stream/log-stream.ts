@@ -304,7 +304,8 @@ class LogRun {
       });
       this.#search = search;
       this.#xa = new XaHolder({ memory, findPrepared: (xid) => search.find(xid) });
-      const partial = new PartialUpdates((ref) => book.captures(ref));
+      // MariaDB has none
+      const partial = facts.flavor === 'mysql' ? new PartialUpdates((ref) => book.captures(ref)) : undefined;
       this.#unfolder = new EventUnfolder({ from: start, xa: this.#xa, partial });
       source.logger.info(
         { host: formatHost(facts.host), position: formatBinlogPosition(start), serverId, machine: hostname() },

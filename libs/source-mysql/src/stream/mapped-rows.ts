@@ -88,6 +88,11 @@ export class MappedRows {
   /** A promise only where something must be asked from the server. */
   map(event: LogEvent, spot: EventSpot): Promise<void> | undefined {
     const { buffer, start, end } = event;
+    const again = this.#options.book.sameAgain(buffer, start, end);
+    if (again !== undefined) {
+      this.#mapped.set(readTableId(event), { ref: again.ref, table: again.table, hasRows: false });
+      return undefined;
+    }
     let ref: TableRef;
     try {
       ref = readTableName(buffer, start, end);

@@ -18,8 +18,8 @@ import { unfoldPayload } from './transaction-payload.ts';
 export interface EventUnfolderOptions {
   readonly from: BinlogPosition;
   readonly xa: XaHolder;
-  /** Omitted: partial updates stay what they are. */
-  readonly partial?: PartialUpdates;
+  /** undefined: partial updates stay what they are. */
+  readonly partial?: PartialUpdates | undefined;
 }
 
 export class EventUnfolder {
