@@ -42,7 +42,7 @@ export const elasticsearchErrors = errorCatalogue({
   },
   ES_READ_ONLY: {
     remedy:
-      'Free disk space (Elasticsearch then lifts the block itself), or lift it: PUT /INDEX/_settings {"index.blocks.read_only_allow_delete":null,"index.blocks.write":null}. The writer goes on trying.',
+      'Free disk space (Elasticsearch then lifts the block itself), or lift it: PUT /INDEX/_settings {"index.blocks.read_only_allow_delete":null,"index.blocks.write":null}; open a closed index: POST /INDEX/_open. The writer goes on trying.',
     retriable: true,
   },
   ES_GC_DELETES_LOW: {

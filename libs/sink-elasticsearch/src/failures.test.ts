@@ -11,6 +11,7 @@ test('items of a bulk: the statuses and types that Elasticsearch 9.5 was seen to
   assert.equal(itemVerdict(400, 'illegal_argument_exception'), 'refused');
   assert.equal(itemVerdict(429, 'cluster_block_exception'), 'blocked');
   assert.equal(itemVerdict(403, 'cluster_block_exception'), 'blocked');
+  assert.equal(itemVerdict(400, 'index_closed_exception'), 'blocked');
   assert.equal(itemVerdict(429, 'es_rejected_execution_exception'), 'transient');
   assert.equal(itemVerdict(429, 'circuit_breaking_exception'), 'transient');
   assert.equal(itemVerdict(503, 'unavailable_shards_exception'), 'transient');
@@ -25,6 +26,7 @@ test('whole answers', () => {
   assert.equal(code(401, 'security_exception'), 'SINK_DENIED');
   assert.equal(code(403, 'security_exception'), 'SINK_DENIED');
   assert.equal(code(403, 'cluster_block_exception'), 'ES_READ_ONLY');
+  assert.equal(code(400, 'index_closed_exception'), 'ES_READ_ONLY');
   assert.equal(code(503, 'cluster_block_exception'), 'SINK_OVERLOADED');
   assert.equal(code(429), 'SINK_OVERLOADED');
   assert.equal(code(503), 'SINK_OVERLOADED');

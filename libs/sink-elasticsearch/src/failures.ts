@@ -22,7 +22,8 @@ export function itemVerdict(status: number, type: string): ItemVerdict {
   if (status < 300) return 'done';
   if (type === '') return status === 404 ? 'done' : 'transient';
   if (type === 'version_conflict_engine_exception') return 'stale';
-  if (type === 'cluster_block_exception') return 'blocked';
+  // A closed index is a 400 like a value that does not fit, but no document of it would be taken.
+  if (type === 'cluster_block_exception' || type === 'index_closed_exception') return 'blocked';
   if (type === 'index_not_found_exception') return 'no-index';
   if (type === 'security_exception' || status === 401 || status === 403) return 'denied';
   if (status === 408 || status === 429 || status >= 500) return 'transient';
@@ -39,6 +40,7 @@ export function responseError(status: number, body: unknown, what: string): Mysy
       ? sinkErrors.SINK_OVERLOADED({ message, cause })
       : elasticsearchErrors.ES_READ_ONLY({ message, cause });
   }
+  if (type === 'index_closed_exception') return elasticsearchErrors.ES_READ_ONLY({ message, cause });
   if (status === 401 || status === 403) return sinkErrors.SINK_DENIED({ message, cause });
   if (status === 406 || status === 415) return elasticsearchErrors.ES_VERSION_UNSUPPORTED({ message, cause });
   if (status === 429 || status === 503) return sinkErrors.SINK_OVERLOADED({ message, cause });

@@ -304,6 +304,16 @@ test('a block of a full disk is retriable, and goes through when it is lifted', 
   assert.deepEqual(await writer.send(batch), { status: 'applied', stale: 0 });
 });
 
+test("a closed index is no row's fault: retriable, and goes through when it is opened", async () => {
+  const writer = await writerThroughProxy();
+  const name = `${bench.prefix}-shop-${table.table}`;
+  await bench.fetch('POST', `/${name}/_close`);
+  const batch = writer.batch(put(table, [1, 'a'], 1));
+  await rejectsWith(writer.send(batch), 'ES_READ_ONLY', true);
+  await bench.fetch('POST', `/${name}/_open`);
+  assert.deepEqual(await writer.send(batch), { status: 'applied', stale: 0 });
+});
+
 test('a clear goes on where it was broken off, and deletes nothing newer', async () => {
   const writer = await writerThroughProxy();
   await writer.apply(...[1, 2, 3, 4].map((id) => put(table, [id, 'a'], id)));
