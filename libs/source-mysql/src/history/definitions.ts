@@ -11,7 +11,7 @@ import type { Logger } from '@mysync/telemetry';
 import type { QueryContext } from '../binlog/query-context.ts';
 import type { Charsets } from '../schema/charsets.ts';
 import type { LazySession } from '../server/lazy-session.ts';
-import { readDatabaseCharset, readDefinition } from './catalogue.ts';
+import { readDatabaseCharset, readDefinition, withStorableMembers } from './catalogue.ts';
 import { Undecided } from './ddl/ddl-words.ts';
 import { type DdlSetting, interpret, type TableState } from './ddl/interpret.ts';
 import { type DdlTargets, ddlTargets } from './ddl/targets.ts';
@@ -229,8 +229,11 @@ export class Definitions {
     };
     try {
       const unknown: TableState = { kind: 'unknown', why: 'of another table in it nothing is known' };
-      const after = interpret(statement, setting, (other) => states.get(tableRefKey(other)) ?? unknown);
-      return after.get(tableRefKey(ref)) ?? before;
+      const interpreted = interpret(statement, setting, (other) => states.get(tableRefKey(other)) ?? unknown);
+      const after = interpreted.get(tableRefKey(ref)) ?? before;
+      if (after.kind !== 'known') return after;
+      const definition = await this.#options.session.use((open) => withStorableMembers(open, after.definition));
+      return { kind: 'known', definition };
     } catch (error) {
       if (!(error instanceof Undecided)) throw error;
       return { kind: 'unknown', why: error.message };

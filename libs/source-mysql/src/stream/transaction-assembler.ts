@@ -67,6 +67,8 @@ export class TransactionAssembler {
   #boundary: SourcePosition;
   /** Of the event in hand, when it stands elsewhere than where reading is; else ''. */
   #placeFile = '';
+  /** The statement of the transaction in hand changes nothing yet: an ALTER in two phases, before its commit. */
+  #withoutEffect = false;
   #timeMicros = 0;
   #moved = false;
   #open: OpenTransaction | undefined;
@@ -128,6 +130,7 @@ export class TransactionAssembler {
         return undefined;
       case 'mariadb-gtid':
         this.#begin(at, control.gtid, 0, control.standalone, !control.standalone);
+        this.#withoutEffect = control.withoutEffect;
         if (control.preparedXa && this.#open !== undefined) this.#open.isXa = true;
         return undefined;
       case 'gtid-set':
@@ -310,6 +313,10 @@ export class TransactionAssembler {
       }
       default: {
         const open = this.#opened(at);
+        if (this.#withoutEffect) {
+          this.#finishEmpty();
+          return undefined;
+        }
         const noted = this.#note(event, statement, database, at);
         if (noted !== undefined) return noted.then(() => this.#take(open, meaning, statement));
         this.#take(open, meaning, statement);

@@ -46,8 +46,8 @@ export class PartialUpdates {
     }
     if (!this.#captures(ref)) return event;
     try {
-      const { columns } = readTableMap(map.buffer, map.start, map.end, 'mysql');
-      return columns === undefined ? event : wholeUpdate(event, columns);
+      const { columns, bareColumns } = readTableMap(map.buffer, map.start, map.end, 'mysql');
+      return wholeUpdate(event, columns ?? bareColumns);
     } catch (error) {
       if (isMysyncError(error)) throw error;
       throw sourceErrors.SOURCE_ROW_UNREADABLE({
@@ -59,15 +59,17 @@ export class PartialUpdates {
   }
 }
 
+type SizedColumn = Pick<TableMapColumn, 'type' | 'size' | 'precision' | 'scale'>;
+
 interface Images {
-  readonly columns: readonly TableMapColumn[];
+  readonly columns: readonly SizedColumn[];
   /** A bit for each column that the image before holds; of the image after, as it is and as it becomes. */
   readonly before: Buffer;
   readonly after: Buffer;
   readonly kept: Buffer;
 }
 
-function wholeUpdate(event: LogEvent, columns: readonly TableMapColumn[]): LogEvent {
+function wholeUpdate(event: LogEvent, columns: readonly SizedColumn[]): LogEvent {
   const reader = new ByteReader(event.buffer, event.start, event.end);
   reader.skip(8); // table id and flags
   reader.skip(reader.uint(2) - 2);
@@ -114,7 +116,7 @@ function pushRow(reader: ByteReader, images: Images, parts: Buffer[]): void {
     if (isSet(images.kept, i)) {
       if (partial === undefined || !isSet(partial, document)) continue;
       const old = documents.get(i);
-      if (old === undefined) throw new RangeError(`a change of column ${column.name}, which was NULL`);
+      if (old === undefined) throw new RangeError(`a change of column ${i + 1}, which was NULL`);
       const whole = applyJsonDiffs(old, value);
       const length = Buffer.alloc(column.size);
       length.writeUIntLE(whole.length, 0, column.size);
@@ -126,7 +128,7 @@ function pushRow(reader: ByteReader, images: Images, parts: Buffer[]): void {
 }
 
 /** Reads over the image before an update; its documents by column. */
-function readBefore(reader: ByteReader, columns: readonly TableMapColumn[], held: Buffer): Map<number, Buffer> {
+function readBefore(reader: ByteReader, columns: readonly SizedColumn[], held: Buffer): Map<number, Buffer> {
   const documents = new Map<number, Buffer>();
   const nulls = reader.bytes((countSet(held, columns.length) + 7) >> 3);
   let bit = -1;
@@ -155,7 +157,7 @@ function keptNulls(nulls: Buffer, { columns, after, kept }: Images): Buffer {
 }
 
 /** Of the value that comes next, its length included. */
-function valueBytes(reader: ByteReader, column: TableMapColumn): number {
+function valueBytes(reader: ByteReader, column: SizedColumn): number {
   switch (column.type) {
     case TYPE.TINY:
     case TYPE.YEAR:
@@ -197,7 +199,7 @@ function valueBytes(reader: ByteReader, column: TableMapColumn): number {
     case TYPE.VECTOR:
       return lengthOf(reader, column.size);
     default:
-      throw new RangeError(`type code ${column.type} of column ${column.name}`);
+      throw new RangeError(`type code ${column.type} of a column`);
   }
 }
 
