@@ -1,5 +1,8 @@
 import { type AddressInfo, createServer, connect as dial, type Server, type Socket } from 'node:net';
 
+/** COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID. */
+const DUMPS: ReadonlySet<number> = new Set([0x12, 0x1e]);
+
 /** For tests: a connection that can go silent without being closed, and that counts what passes. */
 export class TcpProxy {
   readonly #server: Server;
@@ -8,6 +11,8 @@ export class TcpProxy {
   /** From the server to us. */
   bytes = 0;
   connections = 0;
+  /** For the next connections that ask for the log, in order: cut off when so many bytes of it have passed. */
+  readonly cuts: number[] = [];
 
   private constructor(target: number) {
     this.#server = createServer((near) => {
@@ -22,10 +27,21 @@ export class TcpProxy {
           far.destroy();
         });
       }
+      let left: number | undefined;
+      near.on('data', (chunk: Buffer) => {
+        // the command stands behind the packet's header
+        if (DUMPS.has(chunk[4] ?? 0)) left = this.cuts.shift();
+      });
       near.pipe(far);
       far.on('data', (chunk) => {
         if (this.#frozen) return;
         this.bytes += chunk.length;
+        if (left !== undefined && chunk.length >= left) {
+          near.end(chunk.subarray(0, left), () => near.destroy());
+          far.destroy();
+          return;
+        }
+        if (left !== undefined) left -= chunk.length;
         if (!near.write(chunk)) {
           far.pause();
           near.once('drain', () => far.resume());
