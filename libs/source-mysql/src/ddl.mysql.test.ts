@@ -163,6 +163,45 @@ for (const flavor of FLAVORS) {
       ]);
     });
 
+    it('shows bytes that are no character as the server does: members whose bytes a conversion kept', async () => {
+      const charsets = ['ujis', 'euckr', 'gbk', 'gb2312', 'big5', 'sjis', 'cp1251'];
+      const from = await source.currentPosition();
+      await db.run("SET SESSION sql_mode = ''");
+      for (const charset of charsets) {
+        await db.run(
+          `CREATE TABLE kept_${charset} (id INT PRIMARY KEY, e ENUM('日本', 'é', 'aé本') CHARACTER SET utf8mb4)`,
+          `ALTER TABLE kept_${charset} CONVERT TO CHARACTER SET ${charset}`,
+          `INSERT INTO kept_${charset} VALUES (1, 1), (2, 2), (3, 3)`,
+        );
+      }
+      const rows = rowsOf(await readItems(source, from));
+      for (const charset of charsets) {
+        assert.deepEqual(
+          rows.filter((row) => row.table === `kept_${charset}`).map((row) => row.after?.['e']),
+          (await db.select(`SELECT e FROM kept_${charset} ORDER BY id`)).map(([text]) => text),
+          charset,
+        );
+      }
+    });
+
+    it('takes an ALTER of two phases where it ends, and not at all where it fails', async (test) => {
+      if (flavor !== 'mariadb') return test.skip('of MariaDB only');
+      const from = await source.currentPosition();
+      await db.run(
+        'SET SESSION binlog_alter_two_phase = ON',
+        'CREATE TABLE two (id INT PRIMARY KEY, v INT)',
+        'INSERT INTO two VALUES (1, 7), (2, 7)',
+        'ALTER TABLE two ADD COLUMN w INT',
+      );
+      await assert.rejects(db.run('ALTER TABLE two ADD UNIQUE KEY (v), RENAME TO other'), /Duplicate/);
+      await db.run('SET SESSION binlog_alter_two_phase = OFF');
+      const items = await readItems(source, from);
+      assert.deepEqual(changes(items), ['ddl two', 'ddl two']);
+      assert.equal(replay(items).size, 2);
+      const statements = await db.select(`SHOW BINLOG EVENTS IN '${from.file}' FROM ${from.offset}`);
+      assert.equal(statements.filter((row) => /ADD UNIQUE KEY/.test(row[5] ?? '')).length, 2);
+    });
+
     it('reads generated, invisible and hidden columns (B13)', async () => {
       const from = await source.currentPosition();
       await db.run(

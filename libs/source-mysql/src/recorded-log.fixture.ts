@@ -180,7 +180,6 @@ export class RecordedLog {
       partialRows: new PartialRows({ ...RULE, observer: {}, lookup }),
       definitions: undefined,
       foldsNames: false,
-      logsCascades: false,
     });
     const items: SourceItem[] = [];
     try {

@@ -8,18 +8,26 @@ import {
   isMysyncError,
   NO_POSITION,
   type SourcePosition,
+  type TableRef,
 } from '@mysync/core';
 import { CheckpointTracker, isRetriableError, retryForever } from '@mysync/flow';
-import type { SnapshotProgress, SourceItem } from '@mysync/source-mysql';
+import type {
+  SnapshotProgress,
+  SourceItem,
+  SourceTableChange,
+  SourceUnseenChange,
+  UnseenCause,
+} from '@mysync/source-mysql';
 import { type HealthReport, LagTracker, type Logger } from '@mysync/telemetry';
 import { IncompleteLog } from '@mysync/transport';
 import { encodeControl, encodeTransaction } from '@mysync/wire';
-import { CapturedTables } from './captured-tables.ts';
 import { ChangeRouter, type Frontier, type RoutedTransaction, type WindowEntry } from './change-router.ts';
+import { CompleteTables } from './complete-tables.ts';
+import { readerErrors } from './errors.ts';
 import type { ReaderOptions } from './options.ts';
 import { PublishPump } from './publish-pump.ts';
 import { type StartState, start } from './startup.ts';
-import { TableResync } from './table-resync.ts';
+import { type ResyncCause, TableResync } from './table-resync.ts';
 
 /** What `mysync status` shows of a reader. */
 export interface ReaderStatus {
@@ -44,6 +52,14 @@ interface LastChange {
   readonly ordinal: number;
 }
 
+const UNSEEN: Record<UnseenCause, string> = {
+  statement: 'by a statement that is logged as text: its session has another binlog_format than ROW',
+  partition: 'they came or went with a partition or tablespace',
+  cascade: 'by a foreign key, with those of a parent table',
+  rename: 'another table took its name',
+  'partial-row': 'by a row event that lacks what names the row',
+};
+
 const COUNTED = ['insert', 'update', 'delete', 'read', 'truncate', 'ddl', 'sweep'] as const;
 
 /** The parts of a started reader. */
@@ -58,7 +74,7 @@ interface Session {
   /** Between a transaction's begin and its commit. */
   inTransaction: boolean;
   savedRevision: number;
-  readonly tables: CapturedTables;
+  completeTables: CompleteTables;
   readonly resync: TableResync;
   readonly stop: AbortSignal;
   snapshotState: SnapshotState['state'];
@@ -126,7 +142,7 @@ export class Reader {
       checkpoint: checkpoint?.position ?? null,
       lagSeconds: this.#lag.current(),
       completeTables: checkpoint?.snapshot.completeTables ?? [],
-      missingTables: this.#session?.tables.missing ?? [],
+      missingTables: this.#session?.completeTables.missing ?? [],
       resyncingTables: (this.#session?.resync.tables ?? []).map(formatTableRef).sort(),
     };
   }
@@ -138,7 +154,7 @@ export class Reader {
     metrics.reader.up.set({ source }, this.#state === 'streaming' || this.#state === 'snapshot' ? 1 : 0);
     if (this.#session !== null) {
       metrics.reader.checkpointAge.set({ source }, this.#session.started.keeper.ageSeconds());
-      metrics.reader.incompleteTables.set({ source }, this.#session.tables.missing.length);
+      metrics.reader.incompleteTables.set({ source }, this.#session.completeTables.missing.length);
       metrics.reader.resyncingTables.set({ source }, this.#session.resync.tables.length);
       this.#session.pump.refresh();
     }
@@ -224,7 +240,6 @@ export class Reader {
       const counter = offset === covered[partition]?.offset ? transactionCounter : frontierCounter;
       return { transaction: { id: { ...change, ordinal: 0 }, counter }, ordinal: change.ordinal };
     });
-    const resync = new TableResync({ source, onProgress: this.#onProgress, clock, logger: this.#logger });
     const anomalies = tails.filter((tail) => tail.anomaly).length;
     const snapshot = keeper.current?.snapshot ?? { state: 'running', completeTables: [] };
     this.#logger.info({ epoch, server: server.version, position, anomalies }, 'reader started');
@@ -237,13 +252,8 @@ export class Reader {
       lastTimeMicros: clock.now() * 1000,
       inTransaction: false,
       savedRevision: -1,
-      tables: new CapturedTables({
-        ...this.#options,
-        complete: snapshot.completeTables,
-        resync,
-        logger: this.#logger,
-      }),
-      resync,
+      completeTables: new CompleteTables(snapshot.completeTables),
+      resync: new TableResync({ source, onProgress: this.#onProgress, clock, logger: this.#logger }),
       stop,
       snapshotState: snapshot.state,
     };
@@ -257,9 +267,7 @@ export class Reader {
     }
     this.#state = 'streaming';
     this.#position = from;
-    const captured = await this.#options.source.tableSchemas();
-    const isWhole = session.tables.findLacking(captured, session.snapshotState === 'done');
-    if (isWhole) await this.#filled();
+    await this.#findLacking(session);
     if (session.resync.holds) await this.#resyncAt(session, from);
     for await (const items of this.#options.source.stream({ from, signal: stop })) {
       await this.#handleAll(session, items);
@@ -287,7 +295,7 @@ export class Reader {
       await session.pump.drain();
       const transactionCounter = session.router.commit({ ordinals: 0 });
       session.tracker.commit({ position, transactionCounter });
-      session.tables.allRead(snapshot.tables);
+      session.completeTables = new CompleteTables(snapshot.tables.map(formatTableRef));
       session.snapshotState = 'done';
       await this.#saveCheckpoint(session);
       await this.#filled();
@@ -344,18 +352,84 @@ export class Reader {
         if (item.timeMicros > 0) session.lastTimeMicros = item.timeMicros;
         return this.#passTo(session, item.position);
       case 'unseen':
-        session.tables.noteUnseen(item, router.openTransaction);
+        this.#noteUnseen(session, item);
         return null;
       case 'truncate':
       case 'ddl':
       case 'sweep':
         this.#count(item.kind);
-        session.tables.note(item);
+        this.#noteTableChange(session, item);
         return this.#putAll(session, router.tableEntries(item));
     }
   }
 
+  #noteTableChange(session: Session, item: SourceTableChange): void {
+    if (item.kind === 'sweep') return;
+    const turn = session.completeTables.note(item);
+    if (turn === null) return;
+    if (turn !== 'reshaped') session.resync.forget(item.table);
+    else if (this.#options.onAlter === 'resync') this.#want(session, item.table, 'alter', item.statement);
+    else {
+      const message =
+        'the table changed its shape: rows keep the shape they were written with in the sinks until they change again';
+      this.#logger.warn({ table: formatTableRef(item.table), statement: item.statement }, message);
+    }
+  }
+
   // --- tables that are read again -------------------------------------------------------------------------------
+
+  #noteUnseen(session: Session, { table, cause, statement }: SourceUnseenChange): void {
+    const { metrics, sourceName, onUnseenChange } = this.#options;
+    const name = formatTableRef(table);
+    metrics.reader.unseenChanges.inc({ source: sourceName, table: name, cause });
+    switch (onUnseenChange(table)) {
+      case 'resync':
+        this.#want(session, table, cause, statement);
+        return;
+      case 'warn':
+        session.completeTables.lack(table);
+        this.#logger.warn(
+          { table: name, cause, statement },
+          'rows of the table may have changed: the log does not show how',
+        );
+        return;
+      case 'stop': {
+        const place = session.router.openTransaction;
+        throw readerErrors.READER_CHANGE_UNSEEN({
+          message: `rows of ${name} may have changed (${UNSEEN[cause]}), and the log does not show how`,
+          where: { table: name, cause, position: place === null ? '' : formatBinlogPosition(place), statement },
+        });
+      }
+    }
+  }
+
+  #want(session: Session, table: TableRef, cause: ResyncCause, statement: string): void {
+    session.completeTables.awaitRows(table);
+    if (!session.resync.want(table, cause)) return;
+    const words = { table: formatTableRef(table), cause, ...(statement === '' ? {} : { statement }) };
+    this.#logger.warn(words, 'the log does not hold all rows of the table as they are: it is read again');
+  }
+
+  /** Captured tables that were not read from their beginning: those added to the configuration later. */
+  async #findLacking(session: Session): Promise<void> {
+    const captured = await this.#options.source.tableSchemas();
+    const lacking = session.completeTables.lackingOf(captured);
+    const left: string[] = [];
+    for (const table of lacking) {
+      // who did not ask for the existing rows at first does not get them by and by
+      if (session.snapshotState === 'done' && this.#options.onUnseenChange(table) === 'resync') {
+        this.#want(session, table, 'captured', '');
+        continue;
+      }
+      session.completeTables.lack(table);
+      left.push(formatTableRef(table));
+    }
+    if (lacking.length === 0) await this.#filled();
+    if (left.length === 0) return;
+    const message =
+      'these tables are captured, but the log does not hold their earlier rows: only what changes from now on comes';
+    this.#logger.warn({ tables: left }, message);
+  }
 
   /** A place between transactions was reached. */
   #passTo(session: Session, position: SourcePosition): Promise<void> | null {
@@ -389,11 +463,11 @@ export class Reader {
 
   /** The stream stands at the view's place: its rows and a sweep enter the windows, before anything that lies behind it. */
   async #readAgain(session: Session): Promise<void> {
-    const { resync, router, pump, tables, stop } = session;
+    const { resync, router, pump, completeTables, stop } = session;
     const { clock, metrics, sourceName: source } = this.#options;
     const view = resync.take();
     if (view === null) return;
-    const { table, snapshot } = view;
+    const { table, snapshot, openedAtMs } = view;
     metrics.reader.snapshotRunning.set({ source }, 1);
     router.beginView(snapshot.position, clock.now() * 1000);
     try {
@@ -408,10 +482,12 @@ export class Reader {
       metrics.reader.snapshotRunning.set({ source }, 0);
       await snapshot.close();
     }
-    const milliseconds = Math.round(resync.done(view));
-    tables.readAgain(table, snapshot.tables.length > 0);
-    if (tables.isWhole) await this.#filled();
+    resync.done(view);
+    if (snapshot.tables.length > 0) completeTables.hold(table);
+    else completeTables.drop(table);
+    if (completeTables.isWhole) await this.#filled();
     metrics.reader.resyncs.inc({ source });
+    const milliseconds = Math.round(clock.monotonic() - openedAtMs);
     this.#logger.info(
       { table: formatTableRef(table), place: formatBinlogPosition(snapshot.position), milliseconds },
       'table read again',
@@ -506,7 +582,7 @@ export class Reader {
       transactionCounter: end.transactionCounter,
       partitions,
       schemaHistory: this.#options.schemaHistory?.head ?? null,
-      snapshot: { state: session.snapshotState, completeTables: session.tables.complete },
+      snapshot: { state: session.snapshotState, completeTables: session.completeTables.names },
       ...(ahead.length === floors.length ? {} : { floors: ahead }),
     });
     session.savedRevision = revision;

@@ -19,6 +19,8 @@ export interface CatalogueColumn {
   readonly unsigned: boolean;
   readonly nullable: boolean;
   readonly generated: boolean;
+  /** Part of a key, or of an index. */
+  readonly inKey: boolean;
   readonly comment: string;
   /** '' for any. */
   readonly srid: string;
@@ -47,13 +49,26 @@ export async function readTable(client: Client, flavor: Flavor, ref: TableRef): 
   if (table === undefined) return undefined;
   const rows = await client.rows(
     `SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, CHARACTER_SET_NAME, CHARACTER_MAXIMUM_LENGTH, NUMERIC_PRECISION, NUMERIC_SCALE,
-       DATETIME_PRECISION, IS_NULLABLE, GENERATION_EXPRESSION, COLUMN_COMMENT, ${flavor === 'mysql' ? 'SRS_ID' : "''"}
+       DATETIME_PRECISION, IS_NULLABLE, GENERATION_EXPRESSION, COLUMN_COMMENT, COLUMN_KEY, ${flavor === 'mysql' ? 'SRS_ID' : "''"}
      FROM information_schema.COLUMNS WHERE ${where} ORDER BY ORDINAL_POSITION`,
   );
   const columns = rows.map((row): CatalogueColumn => {
-    const [name, base, type, charset, length, precision, scale, fraction, nullable, generated, comment, srid] = row.map(
-      (cell) => cell ?? '',
-    ) as [string, string, string, string, string, string, string, string, string, string, string, string];
+    const [name, base, type, charset, length, precision, scale, fraction, nullable, generated, comment, key, srid] =
+      row.map((cell) => cell ?? '') as [
+        string,
+        string,
+        string,
+        string,
+        string,
+        string,
+        string,
+        string,
+        string,
+        string,
+        string,
+        string,
+        string,
+      ];
     return {
       name,
       base: base.toLowerCase(),
@@ -65,6 +80,7 @@ export async function readTable(client: Client, flavor: Flavor, ref: TableRef): 
       unsigned: /unsigned|zerofill/.test(type),
       nullable: nullable === 'YES',
       generated: generated !== '',
+      inKey: key !== '',
       comment,
       srid,
     };
@@ -95,11 +111,13 @@ export interface CharsetList {
   readonly charsets: readonly { readonly name: string; readonly collations: readonly string[] }[];
 }
 
+/** latin2_czech_cs is left out: see the exclusions. */
 export async function readCharsets(client: Client, flavor: Flavor): Promise<CharsetList> {
   const table = flavor === 'mariadb' ? 'COLLATION_CHARACTER_SET_APPLICABILITY' : 'COLLATIONS';
   const rows = await client.rows(
     `SELECT CHARACTER_SET_NAME, COLLATION_NAME FROM information_schema.${table}
-     WHERE CHARACTER_SET_NAME IS NOT NULL AND CHARACTER_SET_NAME <> 'binary' ORDER BY 1, 2`,
+     WHERE CHARACTER_SET_NAME IS NOT NULL AND CHARACTER_SET_NAME <> 'binary'
+       AND COLLATION_NAME <> 'latin2_czech_cs' ORDER BY 1, 2`,
   );
   const charsets = new Map<string, string[]>();
   for (const [name, collation] of rows) {

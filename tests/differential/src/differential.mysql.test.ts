@@ -25,7 +25,7 @@ for (const flavor of ['mariadb', 'mysql'] as const) {
           user: server.get('MYSQL_USER'),
           password: server.get('MYSQL_PASSWORD'),
         };
-        const { rows, failures } = await runSeed({ seed, flavor, address });
+        const { rows, failures } = await runSeed({ seed, flavor, metadata: 'full', address });
         assert.deepEqual(failures, [], `npm run differential -- --seeds ${seed} --server ${flavor}`);
         assert.ok(rows > 0);
       });

@@ -20,7 +20,7 @@ function say(text: string): void {
 
 async function failed(result: SeedResult, server: Flavor, options: DifferentialOptions): Promise<void> {
   const { seed, failures, log } = result;
-  const again = `npm run differential -- --seeds ${seed} --server ${server} --metadata full`;
+  const again = `npm run differential -- --seeds ${seed} --server ${server} --metadata ${options.metadata}`;
   totals.failed.push({ seed, server, why: (failures[0] ?? '').slice(0, 500), again });
   say(`FAILED: ${again}\n${failures.join('\n')}`);
   if (options.statements === '') return;
@@ -37,7 +37,7 @@ async function runAll(server: TestServer, flavor: Flavor, options: DifferentialO
   };
   const startedAt = performance.now();
   for (let seed = options.from; seed <= options.to; seed += 1) {
-    const result = await runSeed({ seed, flavor, address });
+    const result = await runSeed({ seed, flavor, metadata: options.metadata, address });
     totals.seeds += 1;
     totals.rows += result.rows;
     if (result.failures.length > 0) await failed(result, flavor, options);

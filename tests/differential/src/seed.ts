@@ -1,4 +1,8 @@
 /** One seed: a history on the server, then the same read from its log. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { FileCheckpointStore, type SchemaHistoryStore } from '@mysync/checkpoint';
 import type { SourcePosition } from '@mysync/core';
 import { TcpProxy } from '@mysync/harness';
 import { type BinlogSource, createMysqlSource } from '@mysync/source-mysql';
@@ -13,6 +17,7 @@ import { type CharsetList, type Flavor, readCharsets } from './catalogue.ts';
 import { Client, type ServerAddress } from './client.ts';
 import { ColumnTypes } from './column-types.ts';
 import type { Copy } from './copy.ts';
+import type { Metadata } from './options.ts';
 import { Random } from './random.ts';
 import { readBack } from './reading.ts';
 import { compareSnapshot } from './snapshot.ts';
@@ -22,6 +27,7 @@ import { MARKS, World } from './world.ts';
 export interface SeedOptions {
   readonly seed: number;
   readonly flavor: Flavor;
+  readonly metadata: Metadata;
   readonly address: ServerAddress;
 }
 
@@ -51,7 +57,7 @@ const DEADLINE_MS = 60_000;
 const charsets = new Map<Flavor, CharsetList>();
 
 export async function runSeed(options: SeedOptions): Promise<SeedResult> {
-  const { seed, flavor, address } = options;
+  const { seed, flavor, metadata, address } = options;
   const log: string[] = [];
   const databases = [`d${seed}`, `d${seed}-b.ü`];
   const main = await Client.open(address, 'main', log);
@@ -67,10 +73,11 @@ export async function runSeed(options: SeedOptions): Promise<SeedResult> {
     const isCut = !breaksOff && random.chance(0.15);
     const isForgotten = breaksOff || isCut;
     const world = new World({ random, flavor, types, main, keeper, databases, isForgotten });
-    await prepare(world);
+    await prepare(world, metadata);
+    const schemas = metadata === 'full' ? undefined : await History.open();
     const proxy = isCut ? await TcpProxy.open(address.port) : undefined;
     try {
-      const open = opener(world, address, proxy?.port ?? address.port);
+      const open = opener(world, address, proxy?.port ?? address.port, schemas);
       const from = await start(world, open);
       await history(world);
       const cut = async (): Promise<void> => {
@@ -84,6 +91,7 @@ export async function runSeed(options: SeedOptions): Promise<SeedResult> {
       if (failures.length === 0 && random.chance(0.3)) failures.push(...(await snapshotOf(world, open, result.copy)));
     } finally {
       await proxy?.close();
+      await schemas?.close();
     }
   } catch (error) {
     failures.push(errorText(error));
@@ -97,8 +105,32 @@ export async function runSeed(options: SeedOptions): Promise<SeedResult> {
 
 type Open = () => BinlogSource;
 
+/** What a reader of a log without full metadata keeps, in a folder of its own; nothing for others. */
+class History {
+  readonly #folder: string;
+  readonly #store: FileCheckpointStore;
+  readonly options: { readonly rowMetadata: 'history'; readonly schemaHistory: SchemaHistoryStore };
+
+  private constructor(folder: string, store: FileCheckpointStore, schemaHistory: SchemaHistoryStore) {
+    this.#folder = folder;
+    this.#store = store;
+    this.options = { rowMetadata: 'history', schemaHistory };
+  }
+
+  static async open(): Promise<History> {
+    const folder = await mkdtemp(join(tmpdir(), 'mysync-differential-'));
+    const store = await FileCheckpointStore.open({ path: join(folder, 'checkpoint.json') });
+    return new History(folder, store, await store.schemaHistory());
+  }
+
+  async close(): Promise<void> {
+    await this.#store.close();
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+}
+
 /** Sources that differ in what a reader may set. */
-function opener({ random, databases }: World, address: ServerAddress, port: number): Open {
+function opener({ random, databases }: World, address: ServerAddress, port: number, history?: History): Open {
   return () =>
     createMysqlSource({
       name: 'differential',
@@ -107,6 +139,7 @@ function opener({ random, databases }: World, address: ServerAddress, port: numb
       password: address.password,
       captures: (ref) => databases.includes(ref.database),
       tableRule: () => ({ noKey: 'row-hash' }),
+      ...history?.options,
       // rows of a transaction in a file, and a socket that is paused all the time, for some
       ...(random.chance(0.2) ? { spoolBytes: 5000 } : {}),
       ...(random.chance(0.2) ? { queueBytes: 1000 } : {}),
@@ -132,8 +165,9 @@ async function snapshotOf(world: World, open: Open, streamed: Copy): Promise<str
   }
 }
 
-async function prepare({ keeper, main, databases, home, flavor }: World): Promise<void> {
-  await resetServer(keeper, flavor);
+async function prepare({ random, keeper, main, databases, home, flavor }: World, metadata: Metadata): Promise<void> {
+  const least = flavor === 'mysql' ? 'MINIMAL' : random.pick(['MINIMAL', 'NO_LOG']);
+  await resetServer(keeper, flavor, metadata === 'full' ? 'FULL' : least);
   for (const name of databases) {
     await keeper.run(`DROP DATABASE IF EXISTS ${quoteName(name)}`);
     await keeper.run(`CREATE DATABASE ${quoteName(name)} CHARACTER SET utf8mb4`);

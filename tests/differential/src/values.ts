@@ -36,8 +36,8 @@ const DOUBLES = [
   '1e-7',
 ];
 const YEARS = [0, 1, 99, 100, 999, 1000, 1582, 1900, 1969, 1970, 2000, 2024, 2037, 2038, 2155, 9999];
-/** Charsets in which not every sequence of bytes that the server takes is text. */
-const HALF_PAIRS = new Set(['ucs2', 'utf16', 'utf16le', 'utf32']);
+/** Charsets in which the server takes halves of surrogate pairs, which are no text. */
+const HALF_PAIRS = new Set(['ucs2', 'utf16', 'utf16le', 'utf32', 'utf8', 'utf8mb3', 'utf8mb4']);
 
 export function randomValue(random: Random, column: CatalogueColumn, flavor: Flavor): string {
   if (column.nullable && random.chance(0.12)) return 'NULL';
@@ -226,12 +226,12 @@ function bytes(random: Random, length: number): string {
   return `x'${random.hex(random.chance(0.2) ? Math.min(length, 700) : random.below(Math.min(length, 30) + 1))}'`;
 }
 
-function text(random: Random, { charset, length }: CatalogueColumn): string {
+function text(random: Random, { charset, length, inKey }: CatalogueColumn): string {
   if (length > 70_000 && random.chance(0.01)) return `REPEAT(${quoteText(randomText(random, 20))}, 5000)`;
   if (length > 255 && random.chance(0.1))
     return `REPEAT(${quoteText(randomText(random, 10))}, ${random.between(20, 200)})`;
-  // bytes in the charset itself: also those that no text in Unicode leads to
-  if (!HALF_PAIRS.has(charset) && random.chance(0.25)) {
+  // bytes in the charset itself: also those that no text in Unicode leads to, but in keys, where several would be one question mark
+  if (!inKey && !HALF_PAIRS.has(charset) && random.chance(0.25)) {
     return `CONVERT(x'${random.hex(random.below(Math.min(length, 16) + 1))}' USING ${charset})`;
   }
   return quoteText(randomText(random, length));

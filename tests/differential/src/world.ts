@@ -118,7 +118,7 @@ export class World {
 
   /** A statement on definitions: by the session whose settings change, or by the other one. The number of its error, or 0. */
   async ddl(sql: string): Promise<number> {
-    return await (this.random.chance(0.5) ? this.main : this.keeper).attempt(sql);
+    return await (this.random.chance(0.5) ? this.main : this.keeper).attempt(sql, true);
   }
 
   /** Changes every row a little, so that all of them are in the log as they are now. */

@@ -14,8 +14,8 @@ const XID: ControlEvent = { kind: 'xid' };
 
 /** Flags of MariaDB's GTID event. */
 const MARIADB = { STANDALONE: 1, GROUP_COMMIT: 2, PREPARED_XA: 64, COMPLETED_XA: 128 } as const;
-/** Its further flags, behind the XID; older servers end with zero bytes there. */
-const MARIADB_MORE = { START_ALTER: 2, ROLLBACK_ALTER: 8 } as const;
+/** Its further flags. */
+const MARIADB_EXTRA = { START_ALTER: 2, ROLLBACK_ALTER: 8 } as const;
 /** Fields of a tagged GTID event, by number. */
 const TAGGED = { FLAGS: 0, UUID: 1, NUMBER: 2, TAG: 3, LAST_COMMITTED: 4, SEQUENCE: 5, IMMEDIATE: 6, ORIGINAL: 7 };
 /** Fields of a heartbeat of version 2. */
@@ -160,13 +160,13 @@ function readMariadbGtid(reader: ByteReader, serverId: number): ControlEvent {
   if ((flags & MARIADB.GROUP_COMMIT) !== 0) reader.skip(8);
   const isXa = (flags & (MARIADB.PREPARED_XA | MARIADB.COMPLETED_XA)) !== 0;
   const xid = isXa ? readXid(reader, 1) : '';
-  const more = reader.left > 0 ? reader.uint(1) : 0;
+  const extra = reader.left > 0 ? reader.uint(1) : 0;
   return {
     kind: 'mariadb-gtid',
     gtid: `${domain}-${serverId}-${sequence}`,
     standalone: (flags & MARIADB.STANDALONE) !== 0,
     preparedXa: (flags & MARIADB.PREPARED_XA) !== 0,
-    withoutEffect: (more & (MARIADB_MORE.START_ALTER | MARIADB_MORE.ROLLBACK_ALTER)) !== 0,
+    idle: (extra & (MARIADB_EXTRA.START_ALTER | MARIADB_EXTRA.ROLLBACK_ALTER)) !== 0,
     xid,
   };
 }

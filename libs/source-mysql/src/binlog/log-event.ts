@@ -22,8 +22,8 @@ export type ControlEvent =
       /** The group is the one statement that follows; otherwise it replaces BEGIN. */
       readonly standalone: boolean;
       readonly preparedXa: boolean;
-      /** Of an ALTER in two phases: its begin and its giving up change nothing yet, or at all (binlog_alter_two_phase). */
-      readonly withoutEffect: boolean;
+      /** The statement that follows changed nothing: an ALTER of two phases that begins, or that was given up (binlog_alter_two_phase). */
+      readonly idle: boolean;
       /** Of the XA transaction that is prepared or ended; '' for all others. */
       readonly xid: string;
     }

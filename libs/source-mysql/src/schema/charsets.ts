@@ -143,7 +143,7 @@ async function fetchDecoder(charset: string, maxLength: number, session: ServerS
   if (maxLength === 1) return singleByteDecoder(singles);
   const pairs = await fetchPairs(charset, '', session);
   const triples = THREE_BYTES.has(charset) ? await fetchPairs(charset, '8F', session) : undefined;
-  return multiByteDecoder(singles, pairs, triples);
+  return multiByteDecoder(singles, pairs, triples, session.facts.flavor === 'mysql' ? '' : '?');
 }
 
 /** undefined where the bytes are no character of the charset; a question mark where Unicode has none for it. */
@@ -206,8 +206,12 @@ function multiByteDecoder(
   singles: readonly (string | undefined)[],
   pairs: readonly (string | undefined)[],
   triples: readonly (string | undefined)[] | undefined,
+  /** What the beginning of a character is at the end of a text. */
+  cutOff: string,
 ): TextDecode {
   const plain = asciiIsPlain(singles);
+  // what is no character is one question mark: for a byte in the EUC charsets with three bytes, for two in all others
+  const wrong = triples === undefined ? 2 : 1;
   return (buffer, start, end) => {
     if (plain && isAscii(buffer, start, end)) return buffer.toString('latin1', start, end);
     let text = '';
@@ -215,17 +219,22 @@ function multiByteDecoder(
       const first = buffer[at] as number;
       let character = singles[first];
       let bytes = 1;
+      if (character === undefined && at + 1 === end && isLead(first, pairs)) return text + cutOff;
       if (character === undefined && at + 1 < end) {
         bytes = first === 0x8f && triples !== undefined ? 3 : 2;
         if (bytes === 2) character = pairs[(first << 8) | (buffer[at + 1] as number)];
         else if (at + 2 < end) character = triples?.[((buffer[at + 1] as number) << 8) | (buffer[at + 2] as number)];
       }
-      // as the server shows it: a question mark for the first byte of what is no character, and on with the next byte
       text += character ?? '?';
-      at += character === undefined ? 1 : bytes;
+      at += character === undefined ? Math.min(wrong, end - at) : bytes;
     }
     return text;
   };
+}
+
+function isLead(byte: number, pairs: readonly (string | undefined)[]): boolean {
+  for (let at = byte << 8; at < (byte + 1) << 8; at += 1) if (pairs[at] !== undefined) return true;
+  return false;
 }
 
 /** Charsets such as swe7 have letters in place of ASCII's brackets. */

@@ -16,6 +16,8 @@ export class OpenTransaction implements RowsOwner {
   /** BEGIN was seen, or is implied. */
   inBlock: boolean;
   isXa = false;
+  /** Its statement changes nothing. */
+  isIdle = false;
   ordinals = 0;
   /** By table and cause; made when there is one. */
   #unseen: Map<string, Omit<SourceUnseenChange, 'ordinal'>> | undefined;

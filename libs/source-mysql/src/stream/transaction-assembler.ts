@@ -49,8 +49,6 @@ export interface TransactionAssemblerOptions extends Pick<ResolvedOptions, 'name
   readonly definitions: Definitions | undefined;
   /** The server writes names of tables in lower case (lower_case_table_names). */
   readonly foldsNames: boolean;
-  /** Rows that a foreign key changes are in the log. */
-  readonly logsCascades: boolean;
 }
 
 export class TransactionAssembler {
@@ -69,8 +67,6 @@ export class TransactionAssembler {
   #boundary: SourcePosition;
   /** Of the event in hand, when it stands elsewhere than where reading is; else ''. */
   #placeFile = '';
-  /** The statement of the transaction in hand changes nothing yet: an ALTER in two phases, before its commit. */
-  #withoutEffect = false;
   #timeMicros = 0;
   #moved = false;
   #open: OpenTransaction | undefined;
@@ -132,8 +128,8 @@ export class TransactionAssembler {
         return undefined;
       case 'mariadb-gtid':
         this.#begin(at, control.gtid, 0, control.standalone, !control.standalone);
-        this.#withoutEffect = control.withoutEffect;
         if (control.preparedXa && this.#open !== undefined) this.#open.isXa = true;
+        if (control.idle && this.#open !== undefined) this.#open.isIdle = true;
         return undefined;
       case 'gtid-set':
         this.#learnGtids(control.gtidSet);
@@ -315,7 +311,7 @@ export class TransactionAssembler {
       }
       default: {
         const open = this.#opened(at);
-        if (this.#withoutEffect) {
+        if (open.isIdle) {
           this.#finishEmpty();
           return undefined;
         }

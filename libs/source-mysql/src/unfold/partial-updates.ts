@@ -10,7 +10,7 @@ import { ByteReader } from '../binlog/byte-reader.ts';
 import { EVENT, TYPE } from '../binlog/column-types.ts';
 import { decimalSize } from '../binlog/decimal.ts';
 import type { LogEvent } from '../binlog/log-event.ts';
-import { readTableId, readTableMap, readTableName, type TableMapColumn } from '../binlog/table-map.ts';
+import { type BareColumn, readTableId, readTableMap, readTableName } from '../binlog/table-map.ts';
 import { fractionSize } from '../binlog/temporal.ts';
 import { sourceErrors } from '../errors.ts';
 import { applyJsonDiffs } from '../json/json-diff.ts';
@@ -59,17 +59,15 @@ export class PartialUpdates {
   }
 }
 
-type SizedColumn = Pick<TableMapColumn, 'type' | 'size' | 'precision' | 'scale'>;
-
 interface Images {
-  readonly columns: readonly SizedColumn[];
+  readonly columns: readonly BareColumn[];
   /** A bit for each column that the image before holds; of the image after, as it is and as it becomes. */
   readonly before: Buffer;
   readonly after: Buffer;
   readonly kept: Buffer;
 }
 
-function wholeUpdate(event: LogEvent, columns: readonly SizedColumn[]): LogEvent {
+function wholeUpdate(event: LogEvent, columns: readonly BareColumn[]): LogEvent {
   const reader = new ByteReader(event.buffer, event.start, event.end);
   reader.skip(8); // table id and flags
   reader.skip(reader.uint(2) - 2);
@@ -116,7 +114,7 @@ function pushRow(reader: ByteReader, images: Images, parts: Buffer[]): void {
     if (isSet(images.kept, i)) {
       if (partial === undefined || !isSet(partial, document)) continue;
       const old = documents.get(i);
-      if (old === undefined) throw new RangeError(`a change of column ${i + 1}, which was NULL`);
+      if (old === undefined) throw new RangeError(`a change of column ${i}, which was NULL`);
       const whole = applyJsonDiffs(old, value);
       const length = Buffer.alloc(column.size);
       length.writeUIntLE(whole.length, 0, column.size);
@@ -128,7 +126,7 @@ function pushRow(reader: ByteReader, images: Images, parts: Buffer[]): void {
 }
 
 /** Reads over the image before an update; its documents by column. */
-function readBefore(reader: ByteReader, columns: readonly SizedColumn[], held: Buffer): Map<number, Buffer> {
+function readBefore(reader: ByteReader, columns: readonly BareColumn[], held: Buffer): Map<number, Buffer> {
   const documents = new Map<number, Buffer>();
   const nulls = reader.bytes((countSet(held, columns.length) + 7) >> 3);
   let bit = -1;
@@ -157,7 +155,7 @@ function keptNulls(nulls: Buffer, { columns, after, kept }: Images): Buffer {
 }
 
 /** Of the value that comes next, its length included. */
-function valueBytes(reader: ByteReader, column: SizedColumn): number {
+function valueBytes(reader: ByteReader, column: BareColumn): number {
   switch (column.type) {
     case TYPE.TINY:
     case TYPE.YEAR:
@@ -199,7 +197,7 @@ function valueBytes(reader: ByteReader, column: SizedColumn): number {
     case TYPE.VECTOR:
       return lengthOf(reader, column.size);
     default:
-      throw new RangeError(`type code ${column.type} of a column`);
+      throw new RangeError(`type code ${column.type}`);
   }
 }
 

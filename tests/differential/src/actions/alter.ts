@@ -1,6 +1,6 @@
 /** ALTER TABLE and its kin. Before each, what the table holds is written down; after most, every row is touched. */
 import { randomDefault } from '../column-types.ts';
-import { quoteName, quoteTable } from '../sql-text.ts';
+import { isAscii, quoteName, quoteTable } from '../sql-text.ts';
 import { COUNTER, type World, type WorldTable } from '../world.ts';
 import type { Action } from './action.ts';
 import { columnDefinition } from './create.ts';
@@ -30,15 +30,16 @@ function free(table: WorldTable): string[] {
     .map((column) => column.name);
 }
 
-const WIDE = /ucs2|utf16|utf32/;
-
-/** Not of members in or into a charset of wide characters: the server keeps their bytes, which are no such text. */
+/** Not of members that are not ASCII: the server keeps their bytes, whatever they are in the other charset. */
 function conversion({ types }: World, table: WorldTable): Change | undefined {
   const charset = types.charset();
   const members = table.columns.filter(({ base }) => base === 'enum' || base === 'set');
-  const isWide = members.length > 0 && (WIDE.test(charset) || members.some((column) => WIDE.test(column.charset)));
-  return isWide ? undefined : { sql: `CONVERT TO${charset}`, rekeys: true };
+  const isWide = WIDE.test(charset) || members.some((column) => WIDE.test(column.charset));
+  const areKept = members.some((column) => isWide || !isAscii(column.type));
+  return areKept ? undefined : { sql: `CONVERT TO${charset}`, rekeys: true };
 }
+
+const WIDE = /ucs2|utf16|utf32/;
 
 function change(world: World, table: WorldTable): Change | undefined {
   const { random, types, flavor } = world;

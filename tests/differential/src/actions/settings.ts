@@ -64,7 +64,8 @@ async function server(world: World): Promise<void> {
 }
 
 /** As a server starts: what another seed set is no part of this one. */
-export async function resetServer(client: Client, flavor: Flavor): Promise<void> {
+export async function resetServer(client: Client, flavor: Flavor, metadata: string): Promise<void> {
+  await client.run(`SET GLOBAL binlog_row_metadata = ${metadata}`);
   for (const name of Object.keys({ ...GLOBAL, ...(flavor === 'mariadb' ? GLOBAL_MARIADB : {}) })) {
     await client.run(`SET GLOBAL ${name} = DEFAULT`);
   }
