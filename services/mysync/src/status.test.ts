@@ -30,3 +30,29 @@ test('of a halted partition everything that its error says is shown', () => {
   for (const line of detail.split('\n').slice(1)) assert.ok(lines.includes(`  ${line}`), line);
   assert.ok(!text.includes('  partition 0:'));
 });
+
+test('tables that the log does not hold whole are named', () => {
+  const source = {
+    source: 'shop',
+    state: 'streaming',
+    detail: '',
+    epoch: 3,
+    position: 'bin.000001:4',
+    checkpoint: 'bin.000001:4',
+    savedAt: null,
+    lagSeconds: 0,
+    snapshot: 'done',
+    completeTables: ['shop.a'],
+    missingTables: ['shop.b'],
+    resyncingTables: ['shop.c', 'shop.d'],
+  };
+  const text = statusText({ process: null, sources: [source], sinks: [], unknown: [] });
+  assert.match(text, /complete tables +shop\.a\n/);
+  assert.match(text, /without all rows +shop\.b\n/);
+  assert.match(text, /being read again +shop\.c, shop\.d\n/);
+  const whole = { ...source, missingTables: [], resyncingTables: [] };
+  assert.doesNotMatch(
+    statusText({ process: null, sources: [whole], sinks: [], unknown: [] }),
+    /without all|being read/,
+  );
+});
