@@ -77,6 +77,7 @@ const logRemoved: FaultKind = {
   ends: true,
   strike: async (scene) => {
     for (const actor of scene.actors) await actor.kill();
+    await scene.watch.closeBooks();
     await scene.closeLog();
     await rm(join(scene.dataFolder, 'log'), { recursive: true });
     return async () => {
@@ -87,6 +88,7 @@ const logRemoved: FaultKind = {
           await told(scene, ['READER_TOPIC_CHANGED'], false);
         }
         await startAgain(scene);
+        scene.watch.openBooks();
       });
       startAll(scene);
     };
@@ -151,6 +153,7 @@ function topicGone(name: string, destroy: (scene: Scene) => Promise<void>): Faul
     ends: true,
     strike: async (scene) => {
       scene.excuse = OTHER_TOPIC;
+      await scene.watch.closeBooks();
       return async () => {
         await scene.watch.unseen('redis', async () => {
           await destroy(scene);
@@ -159,6 +162,7 @@ function topicGone(name: string, destroy: (scene: Scene) => Promise<void>): Faul
           await startAgain(scene);
           await scene.closeLog();
           scene.excuse = null;
+          scene.watch.openBooks();
         });
         startAll(scene);
       };

@@ -26,6 +26,8 @@ export interface FaultKind {
   readonly carriedBy?: true;
   /** Not while existing rows are still being read. */
   readonly settled?: true;
+  /** It needs the checkpoint to be a file. */
+  readonly needsFile?: true;
   /** Nothing can follow it. */
   readonly ends?: true;
 }
@@ -101,6 +103,7 @@ const processFaults: readonly FaultKind[] = [
     holdMs: [500, 3000],
     fits: apart,
     settled: true,
+    needsFile: true,
     strike: async (scene) => {
       const [old] = scene.readers;
       if (old === undefined) throw new Error('there is no reader');
@@ -113,8 +116,9 @@ const processFaults: readonly FaultKind[] = [
       scene.readers.splice(0, 1, successor);
       successor.start();
       return async () => {
-        // it holds the checkpoint by then
+        // it has taken over by then, unless the frozen one holds the log's write lock
         await successor.logged(/"msg":"telemetry listens"/, STARTED_MS);
+        await successor.logged(/"msg":"reader started"/, STARTED_MS / 3).catch(() => undefined);
         old.signal('SIGCONT');
         // it must notice by itself that it was replaced
         await until('the replaced reader ends', () => !old.running, { timeoutMs: 40_000 }).finally(() => old.kill());

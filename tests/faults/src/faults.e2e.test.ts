@@ -21,6 +21,7 @@ for (const { transport, from, to } of [
       focus: [],
       results: join(folder, 'results.jsonl'),
       stopAtFailure: false,
+      keep: false,
       folder,
       say: (text) => context.diagnostic(text),
     });

@@ -20,6 +20,15 @@ async function aLeader(scene: Scene, dice: Dice): Promise<Broker> {
   return leader;
 }
 
+/** One that is dead from another fault cannot be frozen: then it is another. */
+async function freeze(scene: Scene, choose: () => Promise<Broker>): Promise<Broker> {
+  return await until('a broker is frozen', async () => {
+    const broker = await choose();
+    await scene.stage.server('kafka').pause(broker);
+    return broker;
+  });
+}
+
 const brokerFaults: readonly FaultKind[] = [
   {
     name: 'kill a leader',
@@ -42,8 +51,7 @@ const brokerFaults: readonly FaultKind[] = [
     carriedBy: true,
     strike: async (scene, dice) => {
       const kafka = scene.stage.server('kafka');
-      const leader = await aLeader(scene, dice);
-      await kafka.pause(leader);
+      const leader = await freeze(scene, () => aLeader(scene, dice));
       return () => kafka.resume(leader);
     },
   },
@@ -54,8 +62,7 @@ const brokerFaults: readonly FaultKind[] = [
     fits: onKafka,
     strike: async (scene, dice) => {
       const kafka = scene.stage.server('kafka');
-      const leader = await aLeader(scene, dice);
-      await kafka.pause(leader);
+      const leader = await freeze(scene, () => aLeader(scene, dice));
       return async () => {
         for (const reader of scene.readers) await reader.kill();
         await kafka.resume(leader);
@@ -81,8 +88,7 @@ const brokerFaults: readonly FaultKind[] = [
     fits: onKafka,
     strike: async (scene, dice) => {
       const kafka = scene.stage.server('kafka');
-      const broker = dice.pick(BROKERS);
-      await kafka.pause(broker);
+      const broker = await freeze(scene, async () => dice.pick(BROKERS));
       return () => kafka.resume(broker);
     },
   },

@@ -58,7 +58,8 @@ export class Load {
     const { address, database } = this.#options;
     const sql = await textConnection(address);
     try {
-      await sql.query(`CREATE DATABASE \`${database}\` CHARACTER SET utf8mb4; USE \`${database}\`;
+      await sql.query(`CREATE DATABASE \`${database}_ck\` CHARACTER SET utf8mb4;
+        CREATE DATABASE \`${database}\` CHARACTER SET utf8mb4; USE \`${database}\`;
         CREATE TABLE probe (id INT PRIMARY KEY, n BIGINT NOT NULL);
         CREATE TABLE counter (id INT PRIMARY KEY, n BIGINT NOT NULL);
         CREATE TABLE bulk (id BIGINT PRIMARY KEY, n BIGINT NOT NULL, g INT, pad VARCHAR(400));

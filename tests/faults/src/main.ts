@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { FAULT_KINDS } from './fault-kinds.ts';
+import { longPlans } from './long-outages.ts';
 import { parseOptions, USAGE } from './options.ts';
 import { runMutations } from './run-mutations.ts';
 import { runSuite } from './suite.ts';
@@ -35,7 +36,9 @@ async function main(args: readonly string[]): Promise<number> {
       stopping.abort();
     });
   }
-  const results = await runSuite({ ...options, folder: `${CACHE}/seeds`, say, signal: stopping.signal });
+  const { longMinutes, rate } = options;
+  const long = longMinutes > 0 ? { plans: longPlans(longMinutes, rate), results: `${CACHE}/long.jsonl` } : {};
+  const results = await runSuite({ ...options, ...long, folder: `${CACHE}/seeds`, say, signal: stopping.signal });
   const summary = summarize(results);
   if (options.json) process.stdout.write(`${JSON.stringify(summary)}\n`);
   else

@@ -36,14 +36,14 @@ export const MUTATIONS: readonly Mutation[] = [
     ],
   },
   {
-    name: 'a checkpoint of the last ack, not the contiguous one',
+    name: 'a checkpoint of the last, not of the contiguous ack',
     transport: 'log',
     focus: 'reader killed over a full log',
     edits: [
       {
         file: 'libs/flow/dist/checkpoint-tracker.js',
-        find: 'if (head.end === null || head.outstanding > 0)',
-        replace: 'if (head.end === null)',
+        find: 'last.end = end;',
+        replace: 'last.end = end; this.#moveTo(end);',
       },
     ],
   },
@@ -111,14 +111,19 @@ export const MUTATIONS: readonly Mutation[] = [
     ],
   },
   {
-    name: 'resuming from the commit, not from the marker',
+    name: 'going on where the writer was, not at the marker',
     transport: 'log',
     focus: 'redis restored,redis loses',
     edits: [
       {
         file: LOOP,
-        find: 'nextOffset: stored?.nextOffset ?? assigned.range.earliest',
-        replace: 'nextOffset: assigned.committed ?? assigned.range.earliest',
+        find: 'this.#nextOffset = marker.nextOffset;',
+        replace: 'this.#nextOffset = Math.max(this.#nextOffset, marker.nextOffset);',
+      },
+      {
+        file: LOOP,
+        find: 'this.#batches(marker.nextOffset, interrupt.signal)',
+        replace: 'this.#batches(this.#nextOffset, interrupt.signal)',
       },
     ],
   },
@@ -148,8 +153,8 @@ export const MUTATIONS: readonly Mutation[] = [
     focus: 'redis emptied',
     edits: [
       {
-        file: LOOP,
-        find: 'if (!this.#committer.hasCommitted && this.#markerText === null)',
+        file: 'services/writer/dist/sink-applier.js',
+        find: 'if (!hasCommitted() && this.#markerText === null)',
         replace: 'if (stored === null)',
       },
     ],

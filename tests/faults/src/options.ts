@@ -14,8 +14,11 @@ export interface FaultsOptions {
   readonly focus: readonly string[];
   readonly results: string;
   readonly stopAtFailure: boolean;
+  /** Logs of seeds that passed stay, too. */
+  readonly keep: boolean;
   readonly mutations: boolean;
-  readonly long: boolean;
+  /** Minutes of the long outages; 0: seeds are run. */
+  readonly longMinutes: number;
   readonly list: boolean;
 }
 
@@ -27,8 +30,9 @@ export const USAGE = `npm run faults -- [options]
   --rate N             rows per second of the load (default 1000)
   --focus A,B          only kinds of fault whose name holds one of these texts; --list names them
   --results FILE       results are appended to it (default .cache/faults/TRANSPORT.jsonl)
+  --keep               keep the logs of seeds that passed, too
   --stop-at-failure    end with the first seed that fails
-  --long               the five outages of ten minutes, in place of seeds
+  --long [--minutes N] the five outages of ten minutes, in place of seeds
   --mutations          breaks one line of MySync at a time in a copy, and shows the seed that catches it;
                        with --focus only those whose name holds the text
   --list               print the kinds of fault`;
@@ -44,9 +48,11 @@ export function parseOptions(args: readonly string[], cache: string): FaultsOpti
       focus: { type: 'string', default: '' },
       rate: { type: 'string', default: '1000' },
       results: { type: 'string', default: '' },
+      keep: { type: 'boolean', default: false },
       'stop-at-failure': { type: 'boolean', default: false },
       mutations: { type: 'boolean', default: false },
       long: { type: 'boolean', default: false },
+      minutes: { type: 'string', default: '10' },
       list: { type: 'boolean', default: false },
     },
   });
@@ -68,8 +74,9 @@ export function parseOptions(args: readonly string[], cache: string): FaultsOpti
     focus: values.focus.split(',').filter((text) => text !== ''),
     results: values.results === '' ? `${cache}/${transport}.jsonl` : values.results,
     stopAtFailure: values['stop-at-failure'],
+    keep: values.keep,
     mutations: values.mutations,
-    long: values.long,
+    longMinutes: values.long ? Number(values.minutes) : 0,
     list: values.list,
   };
 }

@@ -19,6 +19,8 @@ export interface Plan {
   /** The first fault strikes while existing rows are still being read. */
   readonly early: boolean;
   readonly steps: readonly Step[];
+  /** Lag must be back within this, or the pipeline counts as stuck. */
+  readonly stuckMs: number;
 }
 
 export interface PlanOptions {
@@ -29,6 +31,7 @@ export interface PlanOptions {
   readonly focus: readonly string[];
 }
 
+const STUCK_MS = 90_000;
 const STEPS = [2, 3, 3, 4] as const;
 
 export function planOf(seed: number, { transport, can, focus, rate }: PlanOptions): Plan {
@@ -53,17 +56,24 @@ export function planOf(seed: number, { transport, can, focus, rate }: PlanOption
       dice: new Dice(seed * 1009 + index),
     });
   }
+  // chosen apart, and last: what destroys things follows the remedies for files
+  const files = steps.some(({ kind }) => kind.needsFile === true || kind.ends === true);
+  const other = new Dice(seed * 7919);
+  if (!files && other.chance(0.3)) setting = { ...setting, checkpoint: other.pick(['mysql', 'topic']) };
   early &&= !steps.some(({ kind }) => kind.settled);
-  return { seed, setting, early, steps };
+  return { seed, setting, early, steps, stuckMs: STUCK_MS };
 }
 
 /** One line that says what a seed is. */
 export function describe({ setting, steps, early }: Plan): string {
-  const { transport, source, sinks, oneProcess, writers, partitions, ownClock, ownDisk } = setting;
+  const { transport, source, sinks, oneProcess, writers, partitions, ownClock, ownDisk, checkpoint } = setting;
   const shape = oneProcess ? 'one process' : `${writers} writers a sink`;
   const faults = steps.map(({ kind, overlaps }) => `${kind.name}${overlaps ? ' +' : ''}`).join(', ');
-  const more = [early ? 'early' : '', ownClock ? 'own clock' : '', ownDisk ? 'own disk' : ''].filter(
-    (text) => text !== '',
-  );
+  const more = [
+    early ? 'early' : '',
+    ownClock ? 'own clock' : '',
+    ownDisk ? 'own disk' : '',
+    checkpoint === 'file' ? '' : `checkpoint ${checkpoint}`,
+  ].filter((text) => text !== '');
   return `${source} > ${transport} (${partitions}) > ${sinks.join('+')}, ${[shape, ...more].join(', ')}: ${faults}`;
 }

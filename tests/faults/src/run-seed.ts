@@ -8,8 +8,6 @@ import type { Stage } from './stage.ts';
 
 /** A load that is longer under way is struck by no further fault. */
 const LAST_STRIKE_MS = 28_000;
-/** Lag must be back within this, or the pipeline counts as stuck. */
-const STUCK_MS = 90_000;
 const EQUAL_MS = 90_000;
 const FIRST_ROWS_MS = 120_000;
 /** Memory of one process, of all its peaks (docs/performance.md says what bounds it). */
@@ -39,13 +37,15 @@ export interface SeedResult {
 export interface RunSeedOptions {
   readonly stage: Stage;
   readonly plan: Plan;
+  /** Its folder stays, also when it passes. */
+  readonly keep: boolean;
   /** Folder for the seeds' folders. */
   readonly folder: string;
   readonly clockLibrary: string;
   readonly say: (text: string) => void;
 }
 
-export async function runSeed({ stage, plan, folder, clockLibrary, say }: RunSeedOptions): Promise<SeedResult> {
+export async function runSeed({ stage, plan, keep, folder, clockLibrary, say }: RunSeedOptions): Promise<SeedResult> {
   const { seed, setting } = plan;
   const began = performance.now();
   const what = describe(plan);
@@ -55,7 +55,6 @@ export async function runSeed({ stage, plan, folder, clockLibrary, say }: RunSee
   const scene = await Scene.set({ stage, setting, seed, folder: ownFolder, clockLibrary });
   const faults: FaultResult[] = [];
   let verdict: Verdict = { lost: 0, wrong: 0, examples: [] };
-  let keep = true;
   try {
     verdict = await play(scene, plan, faults, say);
   } catch (error) {
@@ -63,9 +62,8 @@ export async function runSeed({ stage, plan, folder, clockLibrary, say }: RunSee
   } finally {
     const { backward, wrong, ahead } = scene.watch;
     scene.complaints.push(...verdict.examples, ...backward.slice(0, 5), ...wrong.slice(0, 5), ...ahead.slice(0, 5));
-    keep = scene.complaints.length > 0;
     await stage.heal();
-    await scene.clear(keep);
+    await scene.clear(keep || scene.complaints.length > 0);
     await scene.drop();
   }
   const { watch, load, complaints } = scene;
@@ -100,7 +98,10 @@ async function play(scene: Scene, plan: Plan, faults: FaultResult[], say: (text:
     mends.push(mend);
     if (step.overlaps) continue;
     const alone = mends.length === 1 && step.kind.ends !== true && !(plan.early && step === plan.steps[0]);
-    faults.push({ kind: step.kind.name, recoverySeconds: await recover(scene, step, struck, mends, alone, say) });
+    faults.push({
+      kind: step.kind.name,
+      recoverySeconds: await recover({ scene, step, struck, mends, alone, say, stuckMs: plan.stuckMs }),
+    });
     mends = [];
   }
   for (const mend of mends) await mend();
@@ -122,28 +123,32 @@ async function play(scene: Scene, plan: Plan, faults: FaultResult[], say: (text:
 }
 
 /** Mends what is broken, waits until the sinks follow again; gives the seconds that took. */
-async function recover(
-  scene: Scene,
-  step: Step,
-  struck: number,
-  mends: readonly (() => Promise<void>)[],
-  alone: boolean,
-  say: (text: string) => void,
-): Promise<number | null> {
+interface Recovery {
+  readonly scene: Scene;
+  readonly step: Step;
+  /** When it struck, in ms since 1970. */
+  readonly struck: number;
+  readonly mends: readonly (() => Promise<void>)[];
+  readonly alone: boolean;
+  readonly stuckMs: number;
+  readonly say: (text: string) => void;
+}
+
+async function recover({ scene, step, struck, mends, alone, stuckMs, say }: Recovery): Promise<number | null> {
   const name = step.kind.name;
   let since = struck;
   if (step.kind.carriedBy === true && alone) {
-    await caughtUp(scene, since, STUCK_MS, name);
+    await caughtUp(scene, since, stuckMs, name);
     const seconds = (Date.now() - since) / 1000;
     say(`  ${name}: ${seconds.toFixed(1)} s`);
     for (const mend of mends) await mend();
-    await caughtUp(scene, Date.now(), STUCK_MS, `${name}, when it was over`);
+    await caughtUp(scene, Date.now(), stuckMs, `${name}, when it was over`);
     return seconds;
   }
   await sleep(step.holdMs);
   for (const mend of mends) await mend();
   since = Date.now();
-  await caughtUp(scene, since, STUCK_MS, name);
+  await caughtUp(scene, since, stuckMs, name);
   const seconds = (Date.now() - since) / 1000;
   say(`  ${name}: ${seconds.toFixed(1)} s${alone ? '' : ' (with others)'}`);
   return alone ? seconds : null;

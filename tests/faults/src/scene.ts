@@ -1,6 +1,6 @@
 /** One seed's pipeline on the stage: its processes, configuration, tables and watch. */
 import { execFileSync } from 'node:child_process';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { randomName, textConnection } from '@mysync/harness';
 import { Actor, type Role } from './actor.ts';
@@ -62,7 +62,7 @@ export class Scene {
       groupOf: (sink) => `g${this.#groups}-${sink}-${this.database}`,
       topic: this.database,
       partitions,
-      checkpointFile: join(this.dataFolder, 'checkpoints', `${this.database}.json`),
+      readCheckpoint: () => this.#readCheckpoint(),
       never: this.load.never,
       sample,
     });
@@ -208,7 +208,7 @@ export class Scene {
   /** The tables and their copies are gone from the servers. */
   async drop(): Promise<void> {
     const sql = await textConnection(this.address);
-    await sql.query(`DROP DATABASE IF EXISTS \`${this.database}\``);
+    await sql.query(`DROP DATABASE IF EXISTS \`${this.database}\`; DROP DATABASE IF EXISTS \`${this.database}_ck\``);
     await sql.end();
     for (const sink of this.setting.sinks) {
       const server = this.stage.server(sink);
@@ -230,6 +230,30 @@ export class Scene {
     if (!this.#logIsMade) return null;
     if (this.setting.transport === 'log') return await EmbeddedLogEye.open(join(this.dataFolder, 'log'), this.database);
     return await KafkaEye.open(this.stage.server('kafka').get('KAFKA_BROKERS').split(','), this.database);
+  }
+
+  #checkpoint(): unknown {
+    const { setting, stage, dataFolder, address, database } = this;
+    if (setting.checkpoint !== 'mysql') return { kind: setting.checkpoint, path: join(dataFolder, 'checkpoints') };
+    const { user, password } = address;
+    const host = `127.0.0.1:${stage.proxy(setting.source).port}`;
+    return { kind: 'mysql', mysql: { host, user, password, database: `${database}_ck` } };
+  }
+
+  /** The checkpoint's JSON; null where it cannot be looked at from outside. */
+  async #readCheckpoint(): Promise<string | null> {
+    const { setting, database } = this;
+    if (setting.checkpoint === 'topic') return null;
+    if (setting.checkpoint === 'file') {
+      return await readFile(join(this.dataFolder, 'checkpoints', `${database}.json`), 'utf8');
+    }
+    const sql = await textConnection(this.address);
+    try {
+      const [rows] = await sql.query(`SELECT body FROM \`${database}_ck\`.mysync_checkpoint`);
+      return (rows as { body: string | null }[])[0]?.body ?? null;
+    } finally {
+      sql.destroy();
+    }
   }
 
   #clockEnv(): Record<string, string> {
@@ -292,7 +316,7 @@ export class Scene {
         ...setting.transportOptions,
       },
       reader: setting.reader,
-      checkpoint: { path: join(dataFolder, 'checkpoints') },
+      checkpoint: this.#checkpoint(),
       sinks,
       telemetry: { port: 0, logLevel: 'info' },
     };

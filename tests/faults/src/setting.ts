@@ -5,6 +5,8 @@ export type TransportName = 'log' | 'kafka';
 export type SinkName = 'redis' | 'elasticsearch';
 export type SourceName = 'mariadb' | 'mysql';
 
+export type CheckpointName = 'file' | 'mysql' | 'topic';
+
 export interface Setting {
   readonly transport: TransportName;
   readonly source: SourceName;
@@ -19,6 +21,7 @@ export interface Setting {
   readonly ownDisk: boolean;
   /** The log forgets deletions within moments. */
   readonly shortRetention: boolean;
+  readonly checkpoint: CheckpointName;
   readonly rowsPerSecond: number;
   /** Sections of the configuration, over what the suite needs anyway. */
   readonly reader: Readonly<Record<string, unknown>>;
@@ -53,6 +56,7 @@ export function chooseSetting(dice: Dice, transport: TransportName, can: Abiliti
     ownClock: can.clock && dice.chance(0.15),
     ownDisk: can.disk && dice.chance(0.25),
     shortRetention,
+    checkpoint: 'file',
     // a node of Elasticsearch beside everything else on two cores takes no more
     rowsPerSecond: elastic ? Math.min(rate, 300) : rate,
     // small ones make many batches and checkpoints, and so many moments to be killed in; defaults are what users run

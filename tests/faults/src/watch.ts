@@ -2,7 +2,6 @@
  * Looks at the sinks all along: how old their newest probe rows are, whether a key went backwards, whether an offset was
  * committed that the sink does not have, whether the checkpoint stands before what the log holds.
  */
-import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '@mysync/harness';
 import { Dice } from './dice.ts';
@@ -24,7 +23,8 @@ export interface WatchOptions {
   readonly groupOf: (sink: string) => string;
   readonly topic: string;
   readonly partitions: number;
-  readonly checkpointFile: string;
+  /** null where it cannot be seen. */
+  readonly readCheckpoint: () => Promise<string | null>;
   /** Numbers that were rolled back. */
   readonly never: ReadonlySet<number>;
   /** Keys worth a look, at random. */
@@ -51,6 +51,7 @@ export class Watch {
   readonly #loops: Promise<void>[] = [];
   #log: LogEye | null = null;
   #booking: Promise<void> = Promise.resolve();
+  #booksClosed = false;
   /** Commits beyond the marker, checkpoints beyond the log. */
   readonly ahead: string[] = [];
   looks = 0;
@@ -120,6 +121,16 @@ export class Watch {
     return [...audits.values()].flatMap(({ complaints }) => complaints);
   }
 
+  /** The log is about to be destroyed: checkpoint and commits are not compared with it until it is made again. */
+  async closeBooks(): Promise<void> {
+    this.#booksClosed = true;
+    await this.#booking;
+  }
+
+  openBooks(): void {
+    this.#booksClosed = false;
+  }
+
   async closeLog(): Promise<void> {
     const log = this.#log;
     this.#log = null;
@@ -148,7 +159,8 @@ export class Watch {
         sink.looking = this.#look(sink, dice).catch(() => undefined);
         await sink.looking;
       }
-      await sleep(sink.eye.name === 'redis' ? LOOK_MS : LOOK_MS * 4);
+      // a look at documents by their ids makes Elasticsearch refresh what was written
+      await sleep(sink.eye.name === 'redis' ? LOOK_MS : LOOK_MS * 12);
     }
   }
 
@@ -180,6 +192,7 @@ export class Watch {
   }
 
   async #compareBooks(): Promise<void> {
+    if (this.#booksClosed) return;
     this.#log ??= await this.#options.openLog();
     const log = this.#log;
     if (log === null) return;
@@ -190,7 +203,8 @@ export class Watch {
 
   /** The checkpoint is read first: the log's end only grows. */
   async #compareCheckpoint(log: LogEye): Promise<void> {
-    const text = await readFile(this.#options.checkpointFile, 'utf8');
+    const text = await this.#options.readCheckpoint();
+    if (text === null) return;
     const { partitions } = JSON.parse(text.split('\n')[1] ?? '') as { partitions: { offset: number }[] };
     const ends = await log.ends();
     for (const [partition, { offset }] of partitions.entries()) {
