@@ -130,6 +130,35 @@ describe('the spool of a transaction', () => {
     spool.close();
   });
 
+  it('takes rows of whatever size through its file', () => {
+    const text = { ...column, name: 'v', type: 'longtext', kind: 'text', keyPosition: 0, charset: 'utf8mb4' } as const;
+    const wide = compileTable({
+      schema: makeTableSchema({ database: 'd', table: 'w', columns: [column, text], keyRule: 'primary' }),
+    });
+    const spool = new TransactionSpool({ memoryBytes: 1000, folder: tmpdir() });
+    // around the piece in which it writes, and far beyond
+    const around = Array.from({ length: 40 }, (_, i) => (1 << 20) - 400 + i * 16);
+    const sizes = [3, ...around, 5, 3 << 20, 7, 600_000, 600_000, 1];
+    for (const [id, size] of sizes.entries()) {
+      const from = spool.tail.length;
+      const after = [id, String.fromCharCode(97 + (id % 26)).repeat(size)];
+      const change = { operation: 'insert', eventFile: '', eventOffset: 4, before: null, after } as const;
+      encoder.rowChange(wide, block, { ...change, ordinal: spool.count + 1 }, spool.tail as EncodedRow[]);
+      spool.grown(from);
+    }
+    spool.seal();
+    const decoder = new MessageDecoder();
+    const texts = [...spool.drain()].flat().map((item) => {
+      const message = item.kind === 'row' ? decoder.decode(item.payload) : undefined;
+      return message !== undefined && 'after' in message ? String(message.after?.[1]) : '';
+    });
+    assert.deepEqual(
+      texts.map((value) => [value.length, new Set(value).size]),
+      sizes.map((size) => [size, 1]),
+    );
+    spool.close();
+  });
+
   it('says where it could not write', () => {
     const spool = new TransactionSpool({ memoryBytes: 500, folder: '/nonexistent/folder' });
     assert.throws(

@@ -20,6 +20,7 @@ const ITEM_BYTES = 120;
 const HEAD_BYTES = 16;
 const DELETES = 0x8000_0000;
 const READ_BYTES = 1 << 20;
+const WRITE_BYTES = 1 << 20;
 /** Items of one batch that is handed over. */
 const BATCH_ITEMS = 2048;
 /** Up to here a copy costs less than handing over a list of its own. */
@@ -136,29 +137,42 @@ export class TransactionSpool {
     let until = this.#items.findIndex((item) => item.kind !== 'row');
     if (until < 0) until = this.#items.length - 1;
     if (until <= 0) return;
-    const parts: Uint8Array[] = [];
     const open = [...this.#marks.values()];
+    const scratch = Buffer.allocUnsafeSlow(WRITE_BYTES);
+    let filled = 0;
+    const flush = (): void => {
+      if (filled > 0) this.#write(scratch.subarray(0, filled), this.#fileBytes);
+      this.#fileBytes += filled;
+      filled = 0;
+    };
     for (let i = 0; i < until; i += 1) {
-      for (const mark of open) if (mark.count === this.#fileItems) mark.fileOffset = this.#fileBytes;
+      for (const mark of open) if (mark.count === this.#fileItems) mark.fileOffset = this.#fileBytes + filled;
       const row = this.#items[i] as SourceRow;
-      const head = Buffer.allocUnsafe(HEAD_BYTES);
-      head.writeUInt32LE(row.ordinal, 0);
-      head.writeUInt32LE(row.partitionHash, 4);
-      head.writeUInt32LE((row.end - row.keyStart + (row.deletes ? DELETES : 0)) >>> 0, 8);
-      head.writeUInt32LE(row.keyStart - row.start, 12);
-      parts.push(head, row.slab.subarray(row.start, row.end));
+      const isLarge = HEAD_BYTES + row.bytes > WRITE_BYTES;
+      if (isLarge || filled + HEAD_BYTES + row.bytes > WRITE_BYTES) flush();
+      filled = scratch.writeUInt32LE(row.ordinal, filled);
+      filled = scratch.writeUInt32LE(row.partitionHash, filled);
+      filled = scratch.writeUInt32LE((row.end - row.keyStart + (row.deletes ? DELETES : 0)) >>> 0, filled);
+      filled = scratch.writeUInt32LE(row.keyStart - row.start, filled);
+      const bytes = row.slab.subarray(row.start, row.end);
+      if (isLarge) {
+        flush();
+        this.#write(bytes, this.#fileBytes);
+        this.#fileBytes += bytes.length;
+      } else {
+        scratch.set(bytes, filled);
+        filled += bytes.length;
+      }
       this.#fileItems += 1;
-      this.#fileBytes += HEAD_BYTES + row.bytes;
     }
-    const data = Buffer.concat(parts);
-    this.#write(data, this.#fileBytes - data.length);
+    flush();
     // in place: the caller may hold the list
     this.#items.splice(0, until);
     this.#bytes = this.#items.reduce((sum, item) => sum + sizeOf(item), 0);
     for (const mark of open) if (mark.count === this.#fileItems) mark.fileOffset = this.#fileBytes;
   }
 
-  #write(data: Buffer, offset: number): void {
+  #write(data: Uint8Array, offset: number): void {
     try {
       this.#file ??= openUnlinked(this.#options.folder);
       for (let done = 0; done < data.length; )
