@@ -118,11 +118,6 @@ export const sourceErrors = errorCatalogue({
     remedy: 'Give the CREATE TABLE statement as SHOW CREATE TABLE prints it.',
     retriable: false,
   },
-  SOURCE_TWO_PHASE_ALTER: {
-    remedy:
-      'SET GLOBAL binlog_alter_two_phase = OFF; and set it in the configuration of the server: the schema history does not know when such an ALTER takes effect.',
-    retriable: false,
-  },
   SOURCE_ROW_IMAGE_PARTIAL: {
     remedy:
       "A session wrote with binlog_row_image other than FULL. Let such rows be read again (onPartialRow: reread); or SET GLOBAL binlog_row_image = 'FULL', find that session, and start again with a snapshot.",

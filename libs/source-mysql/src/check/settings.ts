@@ -12,7 +12,6 @@ export const SETTINGS = [
   'binlog_format',
   'binlog_row_image',
   'binlog_row_metadata',
-  'binlog_alter_two_phase',
   'binlog_order_commits',
   'binlog_expire_logs_seconds',
   'expire_logs_days',
@@ -54,9 +53,6 @@ export function checkSettings(
         ? 'binlog_row_metadata is FULL'
         : `binlog_row_metadata is ${is}: definitions are those of the schema history (rowMetadata: history); FULL is the safer way`;
     findings.push(finding(is === 'FULL' ? 'ok' : 'warning', 'SOURCE_ROW_METADATA_NOT_FULL', message));
-    if (value('binlog_alter_two_phase') === 'ON') {
-      findings.push(finding('error', 'SOURCE_TWO_PHASE_ALTER', 'binlog_alter_two_phase is ON'));
-    }
   }
   if (settings.has('binlog_order_commits')) want('binlog_order_commits', 'ON', 'SOURCE_COMMIT_ORDER_OFF');
   if (facts.flavor === 'mysql') {

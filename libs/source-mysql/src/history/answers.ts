@@ -18,7 +18,7 @@ import type { MysqlSourceOptions } from '../options.ts';
 import { Charsets } from '../schema/charsets.ts';
 import { openFirst } from '../server/first-host.ts';
 import type { ServerSession } from '../server/session.ts';
-import { readDatabaseCharset, readDefinition } from './catalogue.ts';
+import { readDatabaseCharset, readDefinition, withStorableMembers } from './catalogue.ts';
 import { Undecided } from './ddl/ddl-words.ts';
 import { interpret } from './ddl/interpret.ts';
 import type { TableDefinition } from './definition.ts';
@@ -127,7 +127,7 @@ async function fromText(session: ServerSession, table: TableRef, createTable: st
   try {
     const after = [...interpret(createTable.trim().replace(/;\s*$/, ''), setting, () => ({ kind: 'gone' })).values()];
     const [state] = after;
-    if (after.length === 1 && state?.kind === 'known') return state.definition;
+    if (after.length === 1 && state?.kind === 'known') return await withStorableMembers(session, state.definition);
   } catch (error) {
     if (!(error instanceof Undecided)) throw error;
     throw invalid(table, `the definition is not understood: ${error.message}`);

@@ -3,7 +3,7 @@ import type { TableRef } from '@mysync/core';
 import { readColumnShapes } from '../schema/info-schema.ts';
 import { keyRows } from '../schema/table-facts.ts';
 import type { ServerSession } from '../server/session.ts';
-import type { KeyPart, TableDefinition, TableKey } from './definition.ts';
+import type { DefinedColumn, KeyPart, TableDefinition, TableKey } from './definition.ts';
 
 /** undefined: there is no such table. A column of a type that we do not know ends the columns: it will not fit the table map. */
 export async function readDefinition(session: ServerSession, ref: TableRef): Promise<TableDefinition | undefined> {
@@ -45,4 +45,24 @@ export async function readDatabaseCharset(session: ServerSession, database: stri
     [database],
   );
   return row?.['charset'] ?? null;
+}
+
+/** Members of ENUM and SET as their column's charset can hold them: the server puts a question mark for what it cannot. */
+export async function withStorableMembers(
+  session: ServerSession,
+  definition: TableDefinition,
+): Promise<TableDefinition> {
+  const columns: DefinedColumn[] = [];
+  for (const column of definition.columns) columns.push(await storable(session, column));
+  return columns.every((column, i) => column === definition.columns[i]) ? definition : { ...definition, columns };
+}
+
+async function storable(session: ServerSession, column: DefinedColumn): Promise<DefinedColumn> {
+  const { charset, members } = column;
+  if (members.length === 0 || charset === null || /^(utf8mb4|utf16|utf16le|utf32|binary)$/.test(charset)) return column;
+  if (charset !== 'swe7' && members.every((member) => /^[ -~]*$/.test(member))) return column;
+  const list = members.map((_, i) => `CONVERT(CONVERT(? USING ${charset}) USING utf8mb4) AS m${i}`);
+  const row = await session.first(`SELECT ${list.join(', ')}`, members);
+  const held = members.map((member, i) => row?.[`m${i}`] ?? member);
+  return held.every((member, i) => member === members[i]) ? column : { ...column, members: held };
 }

@@ -11,12 +11,12 @@ import type { Logger } from '@mysync/telemetry';
 import type { QueryContext } from '../binlog/query-context.ts';
 import type { Charsets } from '../schema/charsets.ts';
 import type { LazySession } from '../server/lazy-session.ts';
-import { readDatabaseCharset, readDefinition } from './catalogue.ts';
+import { readDatabaseCharset, readDefinition, withStorableMembers } from './catalogue.ts';
 import { Undecided } from './ddl/ddl-words.ts';
 import { type DdlSetting, interpret, type TableState } from './ddl/interpret.ts';
 import { type DdlTargets, ddlTargets } from './ddl/targets.ts';
 import { type DdlHorizon, foldRef } from './ddl-horizon.ts';
-import type { DefinedColumn, TableDefinition } from './definition.ts';
+import type { TableDefinition } from './definition.ts';
 import type { DefinitionOrigin, HistoryEntry, HistoryFact, HistoryIndex } from './history-index.ts';
 import { questionError } from './questions.ts';
 
@@ -43,9 +43,6 @@ interface Holding {
   readonly settled: boolean;
   readonly stuckAt: StatementEntry | undefined;
 }
-
-/** Charsets that have every character. */
-const HOLDS_ALL: ReadonlySet<string> = new Set(['utf8mb4', 'utf16', 'utf16le', 'utf32', 'gb18030', 'binary']);
 
 /** Definitions that are added at once. */
 const ADDED_AT_ONCE = 200;
@@ -240,30 +237,9 @@ export class Definitions {
       return { kind: 'unknown', why: error.message };
     }
     if (after.kind !== 'known' || after === before) return after;
-    return { kind: 'known', definition: await this.#withMembersHeld(after.definition) };
-  }
-
-  /** Members are text of their column's charset: what that has no character for has become a question mark. The server says what has. */
-  async #withMembersHeld(definition: TableDefinition): Promise<TableDefinition> {
-    const columns: DefinedColumn[] = [];
-    for (const column of definition.columns) {
-      const { charset, members } = column;
-      const isHeld = charset === null || charset === '' || HOLDS_ALL.has(charset) || members.every(isAscii);
-      columns.push(isHeld ? column : { ...column, members: await this.#heldIn(charset, members) });
-    }
-    return { ...definition, columns };
-  }
-
-  async #heldIn(charset: string, members: readonly string[]): Promise<readonly string[]> {
-    const list = members.map((member, i) => {
-      const text = `CONVERT(UNHEX('${Buffer.from(member, 'utf8').toString('hex')}') USING utf8mb4)`;
-      return `HEX(CONVERT(CONVERT(${text} USING ${charset}) USING utf8mb4)) AS m${i}`;
-    });
-    const row = await this.#options.session.use((open) => open.first(`SELECT ${list.join(', ')}`));
-    return members.map((member, i) => {
-      const hex = row?.[`m${i}`];
-      return hex == null ? member : Buffer.from(hex, 'hex').toString('utf8');
-    });
+    const { definition } = after;
+    const held = await this.#options.session.use((open) => withStorableMembers(open, definition));
+    return { kind: 'known', definition: held };
   }
 
   /** As it is now, unless a statement behind `at` may have changed it. */
@@ -287,8 +263,4 @@ function fact(
   origin: DefinitionOrigin,
 ): Pick<HistoryEntry, 'position' | 'table' | 'fact'> {
   return { position, table, fact: { kind: 'definition', definition, origin, by: '' } };
-}
-
-function isAscii(text: string): boolean {
-  return Buffer.byteLength(text, 'utf8') === text.length;
 }

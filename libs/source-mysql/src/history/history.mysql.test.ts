@@ -314,6 +314,30 @@ for (const { flavor, metadata } of SCANTY) {
       );
     });
 
+    it('an ALTER in two phases counts once, at its commit', { skip: flavor === 'mysql' }, async () => {
+      await backlog(
+        (script) => script.run('CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)'),
+        async (script) => {
+          await script.run('SET binlog_alter_two_phase = ON', 'ALTER TABLE t CHANGE a b INT, CHANGE b a INT');
+          await script.row('INSERT INTO t VALUES (1, 10, 20)', 'SELECT * FROM t WHERE id = 1');
+          await script.run('ALTER TABLE t ADD last INT, ALGORITHM=COPY', 'SET binlog_alter_two_phase = OFF');
+        },
+        async (_, items) => assert.equal(items.filter((item) => item.kind === 'ddl').length, 2),
+      );
+    });
+
+    it('members that the charset of their column cannot hold', async () => {
+      await backlog(
+        (script) => script.run('CREATE TABLE k (id INT PRIMARY KEY)'),
+        async (script) => {
+          await script.run("CREATE TABLE t (id INT PRIMARY KEY, e ENUM('a', 'é', '日本') CHARACTER SET latin1)");
+          await script.row('INSERT INTO t VALUES (1, 3)', 'SELECT * FROM t WHERE id = 1');
+          await script.row('INSERT INTO t VALUES (2, 2)', 'SELECT * FROM t WHERE id = 2');
+          await script.run('ALTER TABLE t ADD last INT');
+        },
+      );
+    });
+
     it('goes on from any transaction between DDL statements, with the history of the life before', async () => {
       await using db = await TestDatabase.create(flavor, server);
       await using history = await TestHistory.create();

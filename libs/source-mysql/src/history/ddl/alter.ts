@@ -71,7 +71,7 @@ class AlterReader {
   constructor(input: AlterInput) {
     this.#input = input;
     this.#words = input.words;
-    this.#edit = new TableEdit(input.before, input.setting(null).names);
+    this.#edit = new TableEdit(input.before, input.setting(null));
   }
 
   read(): Altered {

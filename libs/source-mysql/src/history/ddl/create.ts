@@ -21,7 +21,7 @@ export function readTableBody(
   words.back(start);
   const charset = options.charset ?? fallback;
   const types = setting(charset);
-  const edit = new TableEdit({ ...EMPTY, charset }, types.names);
+  const edit = new TableEdit({ ...EMPTY, charset }, types);
   edit.versioned = options.versioned;
   words.expectSymbol('(');
   do {

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { Charsets } from '../../schema/charsets.ts';
 import { ServerSession } from '../../server/session.ts';
 import { FLAVORS, TestDatabase } from '../../testing.fixture.ts';
-import { readDefinition } from '../catalogue.ts';
+import { readDefinition, withStorableMembers } from '../catalogue.ts';
 import { isWhole, type TableDefinition } from '../definition.ts';
 import { Undecided } from './ddl-words.ts';
 import { type DdlSetting, interpret, stateKey, type TableState } from './interpret.ts';
@@ -83,12 +83,13 @@ for (const flavor of FLAVORS) {
             const before: TableState = state as TableState;
             const after: TableState | undefined = interpret(statement, setting, () => before).get(stateKey(ref));
             assert.ok(after?.kind === 'known', statement);
+            const definition = await withStorableMembers(session, after.definition);
             assert.deepEqual(
-              essence(after.definition, catalogue),
+              essence(definition, catalogue),
               essence(catalogue, catalogue),
               `seed ${seed}: ${statement}`,
             );
-            state = after;
+            state = { kind: 'known', definition };
             decided += 1;
           } catch (error) {
             if (!(error instanceof Undecided)) throw error;

@@ -158,7 +158,7 @@ class Interpreter {
     if (words.takeAny('USING', 'TYPE')) words.identifier();
     words.expect('ON');
     const ref = this.#ref();
-    const edit = new TableEdit(this.#known(ref), this.#setting.names);
+    const edit = new TableEdit(this.#known(ref), this.#setting);
     edit.addKey({ name, kind: isUnique ? 'unique' : 'other', parts: readParts(words), ifNotExists });
     keyEnd(words);
     this.#set(ref, { kind: 'known', definition: edit.done() });
@@ -219,7 +219,7 @@ class Interpreter {
     const name = words.identifier();
     words.expect('ON');
     const ref = this.#ref();
-    const edit = new TableEdit(this.#known(ref), this.#setting.names);
+    const edit = new TableEdit(this.#known(ref), this.#setting);
     edit.dropKey(name);
     this.#set(ref, { kind: 'known', definition: edit.done() });
   }

@@ -197,6 +197,8 @@ export class RandomDdl {
           "ENUM('a','b,c','d''e','x ')",
           'ENUM("p", "q")',
           "SET('r','s','t')",
+          "SET('é','s','日本')",
+          "ENUM('a','日本','ü')",
           'NCHAR(5)',
           'NATIONAL VARCHAR(9)',
           'LONG',

@@ -36,7 +36,7 @@ export class TableEdit {
   charset: string | null;
   versioned: boolean;
 
-  constructor(before: TableDefinition, names: TypeSetting['names']) {
+  constructor(before: TableDefinition, { names }: Pick<TypeSetting, 'names'>) {
     this.#before = before;
     this.#names = names;
     this.charset = before.charset;
@@ -113,7 +113,7 @@ export class TableEdit {
       if (this.#dropped.has(fold(column.name))) continue;
       const edit = this.#editOf(column.name);
       if (edit === undefined) columns.push(this.#converted(column));
-      else if (edit.place === undefined) columns.push(edit.column);
+      else if (edit.place === undefined) columns.push(this.#converted(edit.column));
     }
     for (const { old, column, place } of this.#edits) {
       if (old === undefined || place !== undefined) put(columns, column, place);
@@ -133,11 +133,11 @@ export class TableEdit {
     if (charset === undefined || column.charset === '' || column.charset === 'binary') return column;
     if (column.base === 'json') return column;
     if (column.base === 'uuid' || column.base === 'inet4' || column.base === 'inet6') return column;
-    // MariaDB 10.11 takes the members' old bytes for some of the new charset
-    if (column.members.length > 0 && (isWide(charset) || isWide(column.charset ?? ''))) {
-      throw new Undecided(
-        `it converts the members of ${column.name} to or from a charset that is no superset of ASCII`,
-      );
+    // MariaDB 10.11 takes the members' old bytes for some of the new charset, MySQL 9.7 loses some
+    const plain = column.members.every((member) => /^[ -~]*$/.test(member));
+    const spoils = isList(column) && charset !== column.charset;
+    if (spoils && !(plain && isAscii(charset) && isAscii(column.charset ?? ''))) {
+      throw new Undecided(`it converts members of ${column.name} that are not plain ASCII before and after`);
     }
     const { serial: _, ...type } = withCharset({ ...column, serial: false }, charset);
     const converted = { ...type, name: column.name, nullable: column.nullable };
@@ -212,8 +212,13 @@ export class TableEdit {
   }
 }
 
-function isWide(charset: string): boolean {
-  return /^(ucs2|utf16|utf16le|utf32)$/.test(charset);
+function isList({ base }: DefinedColumn): boolean {
+  return base === 'enum' || base === 'set';
+}
+
+/** Whether ASCII stands for itself in the charset. */
+function isAscii(charset: string): boolean {
+  return !/^(ucs2|utf16|utf16le|utf32|swe7)$/.test(charset);
 }
 
 /** Longest key of InnoDB. */
