@@ -42,6 +42,25 @@ test('the frontiers of partitions are apart: one lags, the other does not', () =
   assert.equal(target.route(row(1, 2)), 1);
 });
 
+test('rows of a view lie between two transactions, and recovery does not drop them', () => {
+  const target = router([{ change: at(300), whole: false }]);
+  assert.deepEqual(target.ahead, at(300));
+  target.begin({ kind: 'begin', id: at(200), commitTimeMicros: 1 });
+  assert.equal(target.commit({ ordinals: 2 ** 20 }), 102);
+  // a former life's view stood at the same place
+  target.beginView(at(300), 7);
+  assert.equal(target.route(row(0, 0)), 0);
+  const { transaction, ordinal, versionOrdinal } = target.rowEntry(row(0, 0));
+  assert.deepEqual([transaction.id, transaction.counter, ordinal, versionOrdinal], [at(300), 103, 0, 0]);
+  const sweep = { kind: 'sweep', table: { database: 'd', table: 't' }, statement: '', ordinal: 0 } as const;
+  assert.equal(target.tableEntries(sweep)[0]?.transaction.counter, 103);
+  target.endView();
+  target.begin({ kind: 'begin', id: at(300), commitTimeMicros: 1 });
+  assert.equal(target.transactionCounter, 103);
+  assert.equal(target.route(row(0, 1)), 0);
+  assert.equal(target.ahead, null);
+});
+
 test('a frontier from before a jump of the versions has its transaction published whole', () => {
   const target = router([{ change: at(200, 2), whole: true }]);
   assert.deepEqual(published(target, at(100), 2), []);

@@ -101,8 +101,8 @@ export class ChangeRouter {
   }
 
   /** The transaction that is open. */
-  get openTransaction(): ChangeId | null {
-    return this.#transaction?.id ?? null;
+  get openTransaction(): ChangeId {
+    return this.#open().id;
   }
 
   begin(item: SourceItem & { kind: 'begin' }): void {

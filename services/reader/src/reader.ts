@@ -8,26 +8,18 @@ import {
   isMysyncError,
   NO_POSITION,
   type SourcePosition,
-  type TableRef,
 } from '@mysync/core';
 import { CheckpointTracker, isRetriableError, retryForever } from '@mysync/flow';
-import type {
-  SnapshotProgress,
-  SourceItem,
-  SourceTableChange,
-  SourceUnseenChange,
-  UnseenCause,
-} from '@mysync/source-mysql';
+import type { SnapshotProgress, SourceItem } from '@mysync/source-mysql';
 import { type HealthReport, LagTracker, type Logger } from '@mysync/telemetry';
 import { IncompleteLog } from '@mysync/transport';
 import { encodeControl, encodeTransaction } from '@mysync/wire';
+import { CapturedTables } from './captured-tables.ts';
 import { ChangeRouter, type Frontier, type RoutedTransaction, type WindowEntry } from './change-router.ts';
-import { CompleteTables } from './complete-tables.ts';
-import { readerErrors } from './errors.ts';
 import type { ReaderOptions } from './options.ts';
 import { PublishPump } from './publish-pump.ts';
 import { type StartState, start } from './startup.ts';
-import { type ResyncCause, TableResync } from './table-resync.ts';
+import { TableResync } from './table-resync.ts';
 
 /** What `mysync status` shows of a reader. */
 export interface ReaderStatus {
@@ -52,14 +44,6 @@ interface LastChange {
   readonly ordinal: number;
 }
 
-const UNSEEN: Record<UnseenCause, string> = {
-  statement: 'by a statement that is logged as text: its session has another binlog_format than ROW',
-  partition: 'they came or went with a partition or tablespace',
-  cascade: 'by a foreign key, with those of a parent table',
-  rename: 'another table took its name',
-  'partial-row': 'by a row event that lacks what names the row',
-};
-
 const COUNTED = ['insert', 'update', 'delete', 'read', 'truncate', 'ddl', 'sweep'] as const;
 
 /** The parts of a started reader. */
@@ -74,7 +58,7 @@ interface Session {
   /** Between a transaction's begin and its commit. */
   inTransaction: boolean;
   savedRevision: number;
-  completeTables: CompleteTables;
+  readonly tables: CapturedTables;
   readonly resync: TableResync;
   readonly stop: AbortSignal;
   snapshotState: SnapshotState['state'];
@@ -142,7 +126,7 @@ export class Reader {
       checkpoint: checkpoint?.position ?? null,
       lagSeconds: this.#lag.current(),
       completeTables: checkpoint?.snapshot.completeTables ?? [],
-      missingTables: this.#session?.completeTables.missing ?? [],
+      missingTables: this.#session?.tables.missing ?? [],
       resyncingTables: (this.#session?.resync.tables ?? []).map(formatTableRef).sort(),
     };
   }
@@ -154,7 +138,7 @@ export class Reader {
     metrics.reader.up.set({ source }, this.#state === 'streaming' || this.#state === 'snapshot' ? 1 : 0);
     if (this.#session !== null) {
       metrics.reader.checkpointAge.set({ source }, this.#session.started.keeper.ageSeconds());
-      metrics.reader.incompleteTables.set({ source }, this.#session.completeTables.missing.length);
+      metrics.reader.incompleteTables.set({ source }, this.#session.tables.missing.length);
       metrics.reader.resyncingTables.set({ source }, this.#session.resync.tables.length);
       this.#session.pump.refresh();
     }
@@ -240,6 +224,7 @@ export class Reader {
       const counter = offset === covered[partition]?.offset ? transactionCounter : frontierCounter;
       return { transaction: { id: { ...change, ordinal: 0 }, counter }, ordinal: change.ordinal };
     });
+    const resync = new TableResync({ source, onProgress: this.#onProgress, clock, logger: this.#logger });
     const anomalies = tails.filter((tail) => tail.anomaly).length;
     const snapshot = keeper.current?.snapshot ?? { state: 'running', completeTables: [] };
     this.#logger.info({ epoch, server: server.version, position, anomalies }, 'reader started');
@@ -252,8 +237,13 @@ export class Reader {
       lastTimeMicros: clock.now() * 1000,
       inTransaction: false,
       savedRevision: -1,
-      completeTables: new CompleteTables(snapshot.completeTables),
-      resync: new TableResync({ source, onProgress: this.#onProgress, clock, logger: this.#logger }),
+      tables: new CapturedTables({
+        ...this.#options,
+        complete: snapshot.completeTables,
+        resync,
+        logger: this.#logger,
+      }),
+      resync,
       stop,
       snapshotState: snapshot.state,
     };
@@ -267,7 +257,9 @@ export class Reader {
     }
     this.#state = 'streaming';
     this.#position = from;
-    await this.#findLacking(session);
+    const captured = await this.#options.source.tableSchemas();
+    const isWhole = session.tables.findLacking(captured, session.snapshotState === 'done');
+    if (isWhole) await this.#filled();
     if (session.resync.holds) await this.#resyncAt(session, from);
     for await (const items of this.#options.source.stream({ from, signal: stop })) {
       await this.#handleAll(session, items);
@@ -295,7 +287,7 @@ export class Reader {
       await session.pump.drain();
       const transactionCounter = session.router.commit({ ordinals: 0 });
       session.tracker.commit({ position, transactionCounter });
-      session.completeTables = new CompleteTables(snapshot.tables.map(formatTableRef));
+      session.tables.allRead(snapshot.tables);
       session.snapshotState = 'done';
       await this.#saveCheckpoint(session);
       await this.#filled();
@@ -352,84 +344,18 @@ export class Reader {
         if (item.timeMicros > 0) session.lastTimeMicros = item.timeMicros;
         return this.#passTo(session, item.position);
       case 'unseen':
-        this.#noteUnseen(session, item);
+        session.tables.noteUnseen(item, router.openTransaction);
         return null;
       case 'truncate':
       case 'ddl':
       case 'sweep':
         this.#count(item.kind);
-        this.#noteTableChange(session, item);
+        session.tables.note(item);
         return this.#putAll(session, router.tableEntries(item));
     }
   }
 
-  #noteTableChange(session: Session, item: SourceTableChange): void {
-    if (item.kind === 'sweep') return;
-    const turn = session.completeTables.note(item);
-    if (turn === null) return;
-    if (turn !== 'reshaped') session.resync.forget(item.table);
-    else if (this.#options.onAlter === 'resync') this.#want(session, item.table, 'alter', item.statement);
-    else {
-      const message =
-        'the table changed its shape: rows keep the shape they were written with in the sinks until they change again';
-      this.#logger.warn({ table: formatTableRef(item.table), statement: item.statement }, message);
-    }
-  }
-
   // --- tables that are read again -------------------------------------------------------------------------------
-
-  #noteUnseen(session: Session, { table, cause, statement }: SourceUnseenChange): void {
-    const { metrics, sourceName, onUnseenChange } = this.#options;
-    const name = formatTableRef(table);
-    metrics.reader.unseenChanges.inc({ source: sourceName, table: name, cause });
-    switch (onUnseenChange(table)) {
-      case 'resync':
-        this.#want(session, table, cause, statement);
-        return;
-      case 'warn':
-        session.completeTables.lack(table);
-        this.#logger.warn(
-          { table: name, cause, statement },
-          'rows of the table may have changed: the log does not show how',
-        );
-        return;
-      case 'stop': {
-        const place = session.router.openTransaction;
-        throw readerErrors.READER_CHANGE_UNSEEN({
-          message: `rows of ${name} may have changed (${UNSEEN[cause]}), and the log does not show how`,
-          where: { table: name, cause, position: place === null ? '' : formatBinlogPosition(place), statement },
-        });
-      }
-    }
-  }
-
-  #want(session: Session, table: TableRef, cause: ResyncCause, statement: string): void {
-    session.completeTables.awaitRows(table);
-    if (!session.resync.want(table, cause)) return;
-    const words = { table: formatTableRef(table), cause, ...(statement === '' ? {} : { statement }) };
-    this.#logger.warn(words, 'the log does not hold all rows of the table as they are: it is read again');
-  }
-
-  /** Captured tables that were not read from their beginning: those added to the configuration later. */
-  async #findLacking(session: Session): Promise<void> {
-    const captured = await this.#options.source.tableSchemas();
-    const lacking = session.completeTables.lackingOf(captured);
-    const left: string[] = [];
-    for (const table of lacking) {
-      // who did not ask for the existing rows at first does not get them by and by
-      if (session.snapshotState === 'done' && this.#options.onUnseenChange(table) === 'resync') {
-        this.#want(session, table, 'captured', '');
-        continue;
-      }
-      session.completeTables.lack(table);
-      left.push(formatTableRef(table));
-    }
-    if (lacking.length === 0) await this.#filled();
-    if (left.length === 0) return;
-    const message =
-      'these tables are captured, but the log does not hold their earlier rows: only what changes from now on comes';
-    this.#logger.warn({ tables: left }, message);
-  }
 
   /** A place between transactions was reached. */
   #passTo(session: Session, position: SourcePosition): Promise<void> | null {
@@ -463,7 +389,7 @@ export class Reader {
 
   /** The stream stands at the view's place: its rows and a sweep enter the windows, before anything that lies behind it. */
   async #readAgain(session: Session): Promise<void> {
-    const { resync, router, pump, completeTables, stop } = session;
+    const { resync, router, pump, tables, stop } = session;
     const { clock, metrics, sourceName: source } = this.#options;
     const view = resync.take();
     if (view === null) return;
@@ -483,9 +409,8 @@ export class Reader {
       await snapshot.close();
     }
     resync.done(view);
-    if (snapshot.tables.length > 0) completeTables.hold(table);
-    else completeTables.drop(table);
-    if (completeTables.isWhole) await this.#filled();
+    tables.readAgain(table, snapshot.tables.length > 0);
+    if (tables.isWhole) await this.#filled();
     metrics.reader.resyncs.inc({ source });
     const milliseconds = Math.round(clock.monotonic() - openedAtMs);
     this.#logger.info(
@@ -582,7 +507,7 @@ export class Reader {
       transactionCounter: end.transactionCounter,
       partitions,
       schemaHistory: this.#options.schemaHistory?.head ?? null,
-      snapshot: { state: session.snapshotState, completeTables: session.completeTables.names },
+      snapshot: { state: session.snapshotState, completeTables: session.tables.complete },
       ...(ahead.length === floors.length ? {} : { floors: ahead }),
     });
     session.savedRevision = revision;
