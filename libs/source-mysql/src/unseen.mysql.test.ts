@@ -178,6 +178,46 @@ for (const flavor of FLAVORS) {
       });
     }
 
+    if (flavor === 'mariadb') {
+      it('tells of a table that is its own parent, and of children with rows of their own in the statement', async () => {
+        await db.run(
+          'CREATE TABLE staff (id INT PRIMARY KEY, boss INT, FOREIGN KEY (boss) REFERENCES staff (id) ON DELETE CASCADE)',
+          'INSERT INTO staff VALUES (1, NULL), (2, 1), (3, 2), (4, NULL)',
+          'CREATE TABLE a (id INT PRIMARY KEY)',
+          'CREATE TABLE b (id INT PRIMARY KEY, a INT, FOREIGN KEY (a) REFERENCES a (id) ON DELETE SET NULL)',
+          'INSERT INTO a VALUES (1), (2)',
+          'INSERT INTO b VALUES (1, 1), (2, 2)',
+        );
+        assert.deepEqual(story(await streamed('UPDATE staff SET boss = 4 WHERE id = 2')), ['row1', 'commit 1']);
+        assert.deepEqual(story(await streamed('DELETE FROM staff WHERE id = 2')), [
+          'row1',
+          'unseen2 staff cascade',
+          'commit 2',
+        ]);
+        assert.deepEqual(story(await streamed('DELETE a, b FROM a JOIN b ON b.id = 2 WHERE a.id = 1')), [
+          'row1',
+          'row2',
+          'unseen3 b cascade',
+          'commit 3',
+        ]);
+        assert.deepEqual(story(await streamed('DELETE FROM b')), ['row1', 'commit 1']);
+        assert.deepEqual(await db.select('SELECT id FROM staff ORDER BY id'), [['1'], ['4']]);
+        await db.run('DROP TABLE b', 'DROP TABLE a', 'DROP TABLE staff');
+      });
+    } else {
+      it('has nothing to tell of foreign keys: their rows are logged', async () => {
+        await db.run(
+          'CREATE TABLE parent (id INT PRIMARY KEY)',
+          'CREATE TABLE child (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES parent (id) ON DELETE CASCADE)',
+          'INSERT INTO parent VALUES (1), (2)',
+          'INSERT INTO child VALUES (1, 1)',
+        );
+        const told = story(await streamed('DELETE FROM parent WHERE id = 1', 'DELETE FROM parent WHERE id = 2'));
+        assert.deepEqual(told, ['row1', 'row2', 'commit 2', 'row1', 'commit 1']);
+        await db.run('DROP TABLE child', 'DROP TABLE parent');
+      });
+    }
+
     const viewOf = async (tables: readonly string[], more = source): Promise<Snapshot> => {
       const only = tables.map((table): TableRef => ({ database: db.name, table }));
       return await more.snapshot({ only, onProgress: () => undefined, signal: new AbortController().signal });

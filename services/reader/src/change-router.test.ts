@@ -58,6 +58,8 @@ test('rows of a view lie between two transactions, and recovery does not drop th
   target.begin({ kind: 'begin', id: at(300), commitTimeMicros: 1 });
   assert.equal(target.transactionCounter, 103);
   assert.equal(target.route(row(0, 1)), 0);
+  target.commit({ ordinals: 1 });
+  target.begin({ kind: 'begin', id: at(400), commitTimeMicros: 1 });
   assert.equal(target.ahead, null);
 });
 

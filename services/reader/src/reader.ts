@@ -393,7 +393,7 @@ export class Reader {
     const { clock, metrics, sourceName: source } = this.#options;
     const view = resync.take();
     if (view === null) return;
-    const { table, snapshot, openedAtMs } = view;
+    const { table, snapshot } = view;
     metrics.reader.snapshotRunning.set({ source }, 1);
     router.beginView(snapshot.position, clock.now() * 1000);
     try {
@@ -408,11 +408,10 @@ export class Reader {
       metrics.reader.snapshotRunning.set({ source }, 0);
       await snapshot.close();
     }
-    resync.done(view);
+    const milliseconds = Math.round(resync.done(view));
     tables.readAgain(table, snapshot.tables.length > 0);
     if (tables.isWhole) await this.#filled();
     metrics.reader.resyncs.inc({ source });
-    const milliseconds = Math.round(clock.monotonic() - openedAtMs);
     this.#logger.info(
       { table: formatTableRef(table), place: formatBinlogPosition(snapshot.position), milliseconds },
       'table read again',

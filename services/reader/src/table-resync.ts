@@ -34,7 +34,8 @@ interface Wanted {
 interface View {
   readonly table: TableRef;
   readonly snapshot: Snapshot;
-  readonly openedAtMs: number;
+  /** Monotonic time at which its reading began. */
+  readingSinceMs: number;
   readonly timer: AbortController;
 }
 
@@ -43,9 +44,8 @@ interface View {
  * Waiting for longer, the stream is far behind: a later view is opened once it has come to where this one was.
  */
 export const VIEW_WAIT_MS = 9_000;
-/** A table rests after it was read, at least so long, and so many times as long as the reading took: others come first, the stream too. */
+/** A table rests after it was read, as long as the reading took and at least so long: others come first, the stream too. */
 const REST_MS = 1_000;
-const REST_TIMES = 4;
 /** A view may be older than what the stream already read (MariaDB shows a commit in the log first): tries, and the pause between. */
 const TRIES = 5;
 const TRY_AGAIN_MS = 50;
@@ -119,10 +119,9 @@ export class TableResync {
     const { table } = wanted;
     try {
       for (let attempt = 1; !signal.aborted; attempt += 1) {
-        const openedAtMs = clock.monotonic();
         const snapshot = await source.snapshot({ only: [table], onProgress, signal });
         if (compareBinlogPositions(snapshot.position, at) >= 0 && isBehind(snapshot.position, ahead)) {
-          this.#view = { table, snapshot, openedAtMs, timer: new AbortController() };
+          this.#view = { table, snapshot, readingSinceMs: 0, timer: new AbortController() };
           this.#limit(this.#view);
           return;
         }
@@ -142,17 +141,20 @@ export class TableResync {
     const view = this.#view;
     this.#view = null;
     view?.timer.abort();
+    if (view !== null) view.readingSinceMs = this.#options.clock.monotonic();
     return view;
   }
 
-  /** Every row of the view is acked. Whatever the log told of the table until its place is in it. */
-  done({ table, openedAtMs }: View): void {
+  /** Every row of the view is acked. Whatever the log told of the table until its place is in it. Gives how long the reading took, in ms. */
+  done({ table, readingSinceMs }: View): number {
     const now = this.#options.clock.monotonic();
     const key = tableRefKey(table);
     this.#wanted.delete(key);
-    this.#rests.set(key, now + Math.max(REST_MS, REST_TIMES * (now - openedAtMs)));
+    const tookMs = now - readingSinceMs;
+    this.#rests.set(key, now + Math.max(REST_MS, tookMs));
     if (this.#rests.size > 1000) for (const [name, until] of this.#rests) if (until <= now) this.#rests.delete(name);
     this.#backoff.reset();
+    return tookMs;
   }
 
   /** Rethrows what does not pass by itself; else the table is read later, in a view of then. */

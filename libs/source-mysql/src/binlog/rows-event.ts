@@ -56,7 +56,7 @@ function isVersion2(type: number): boolean {
   return (type >= EVENT.WRITE_ROWS && type <= EVENT.DELETE_ROWS) || type >= EVENT.WRITE_ROWS_COMPRESSED;
 }
 
-function operationOf(type: number): RowsEvent['operation'] {
+export function operationOf(type: number): RowsEvent['operation'] {
   switch (type) {
     case EVENT.WRITE_ROWS:
     case EVENT.WRITE_ROWS_V1:

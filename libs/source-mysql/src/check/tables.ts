@@ -4,7 +4,7 @@ import type { ResolvedOptions } from '../options.ts';
 import { readColumnShapes } from '../schema/info-schema.ts';
 import { chooseKey, tableWithoutKey } from '../schema/key-choice.ts';
 import { readCascades, readTableFacts } from '../schema/table-facts.ts';
-import { quoteTable } from '../server/dialect.ts';
+import { logsCascades, NATIVE_FOREIGN_KEYS, quoteTable } from '../server/dialect.ts';
 import type { ServerSession } from '../server/session.ts';
 import { checkTableImage } from './row-image.ts';
 import { finding } from './settings.ts';
@@ -27,7 +27,7 @@ export async function checkTables(
     finding('ok', 'SOURCE_TABLES_NONE', `${tables.length} ${tables.length === 1 ? 'table is' : 'tables are'} captured`),
   ];
   for (const ref of tables) findings.push(...(await checkTable(session, options, ref)));
-  if (logsCascades(session)) return findings;
+  if (logsCascades(session.facts, await session.variables([NATIVE_FOREIGN_KEYS]))) return findings;
   for (const { child, parent } of await readCascades(session)) {
     if (!options.captures(child)) continue;
     const level = 'warning';
@@ -35,11 +35,6 @@ export async function checkTables(
     findings.push(finding(level, 'SOURCE_CASCADE_SUSPECTED', message));
   }
   return findings;
-}
-
-/** Newer versions of MySQL log the rows that a foreign key changes (seen on 9.7). */
-function logsCascades(session: ServerSession): boolean {
-  return session.facts.flavor === 'mysql' && session.facts.versionNumber >= 90_700;
 }
 
 async function checkTable(

@@ -154,6 +154,11 @@ export class TableBook {
     this.#cascades.clear();
   }
 
+  /** What `cascades` would give, if it need not be asked; else undefined. */
+  knownCascades(child: TableRef): readonly CascadingKey[] | undefined {
+    return this.#cascades.get(`${child.database}\0${child.table}`);
+  }
+
   /** The foreign keys by which the server changes rows of this table. */
   async cascades(child: TableRef): Promise<readonly CascadingKey[]> {
     const name = `${child.database}\0${child.table}`;

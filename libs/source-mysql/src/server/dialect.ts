@@ -30,3 +30,13 @@ export function quoteName(name: string): string {
 export function quoteTable(ref: { readonly database: string; readonly table: string }): string {
   return `${quoteName(ref.database)}.${quoteName(ref.table)}`;
 }
+
+/**
+ * Whether rows that a foreign key changes are in the log: on MySQL from 9.6 on, where the server itself follows foreign keys, unless the
+ * engine is told to (innodb_native_foreign_keys; seen on 9.7). `variables` are global ones, that one among them.
+ */
+export function logsCascades(facts: ServerFacts, variables: ReadonlyMap<string, string>): boolean {
+  return facts.flavor === 'mysql' && variables.get(NATIVE_FOREIGN_KEYS) === 'OFF';
+}
+
+export const NATIVE_FOREIGN_KEYS = 'innodb_native_foreign_keys';

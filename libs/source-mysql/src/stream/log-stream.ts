@@ -30,6 +30,7 @@ import { RowLookup } from '../reread/row-lookup.ts';
 import { Charsets } from '../schema/charsets.ts';
 import { TableBook } from '../schema/table-book.ts';
 import { listTables, listViews } from '../schema/table-facts.ts';
+import { logsCascades, NATIVE_FOREIGN_KEYS } from '../server/dialect.ts';
 import { LazySession } from '../server/lazy-session.ts';
 import { checkPosition, logFiles, replicaName } from '../server/log-state.ts';
 import { freeServerId } from '../server/server-id.ts';
@@ -242,7 +243,7 @@ class LogRun {
       const charsets = await Charsets.load(session);
       const listed = await listTables(session, source.captures);
       const views = await listViews(session);
-      const names = await session.variables(['lower_case_table_names']);
+      const names = await session.variables(['lower_case_table_names', NATIVE_FOREIGN_KEYS]);
       const serverId = await freeServerId(session, this.#identity.serverId, replicaName(source.name));
       this.#identity.serverId = serverId;
       const dump = {
@@ -327,6 +328,7 @@ class LogRun {
         partialRows: new PartialRows({ ...source, lookup: rows }),
         definitions,
         foldsNames,
+        logsCascades: logsCascades(facts, names),
       });
       return this.#assembler;
     } finally {

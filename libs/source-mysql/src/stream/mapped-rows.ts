@@ -16,17 +16,20 @@ import {
 } from '@mysync/core';
 import type { EncodedRow, TransactionBlock } from '@mysync/wire';
 import type { LogEvent } from '../binlog/log-event.ts';
-import { type RowsEvent, readHeldColumns, readRowsEvent } from '../binlog/rows-event.ts';
+import { operationOf, type RowsEvent, readHeldColumns, readRowsEvent } from '../binlog/rows-event.ts';
 import { readTableId, readTableName } from '../binlog/table-map.ts';
 import { sourceErrors } from '../errors.ts';
 import type { UnseenCause } from '../port.ts';
 import type { LoggedTransaction } from '../reread/commit-barrier.ts';
 import type { PartialRows } from '../reread/partial-rows.ts';
 import type { KnownTable, TableBook } from '../schema/table-book.ts';
+import type { CascadingKey } from '../schema/table-facts.ts';
 import { RowsTranscriber } from '../transcribe/rows-transcriber.ts';
 import type { TransactionSpool } from './transaction-spool.ts';
 
 export interface MappedRowsOptions {
+  /** Rows that a foreign key changes are in the log. */
+  readonly logsCascades: boolean;
   readonly book: TableBook;
   readonly spool: TransactionSpool;
   readonly partialRows: PartialRows;
@@ -65,7 +68,8 @@ export interface RowsOwner extends LoggedTransaction {
 interface MappedTable {
   readonly ref: TableRef;
   readonly table: KnownTable | null;
-  hasRows: boolean;
+  /** The strongest that its rows were: a delete above an update above an insert. null: it has none. */
+  operation: RowsEvent['operation'] | null;
 }
 
 const STATEMENT_END = 1;
@@ -101,7 +105,7 @@ export class MappedRows {
     }
     const table = this.#options.book.lookUp(ref, buffer, start, end);
     if (table === undefined) return this.#learn(ref, event, spot);
-    this.#mapped.set(readTableId(event), { ref, table, hasRows: false });
+    this.#mapped.set(readTableId(event), { ref, table, operation: null });
     return undefined;
   }
 
@@ -123,7 +127,7 @@ export class MappedRows {
         where: { position: spot.place },
       });
     }
-    mapped.hasRows = true;
+    mapped.operation = stronger(mapped.operation, operationOf(event.type));
     const partial = mapped.table === null ? undefined : this.#transcribe(mapped.table, event, spot, owner);
     if (partial !== undefined) return partial.then(() => (ends ? this.#endStatement(owner) : undefined));
     return ends ? this.#endStatement(owner) : undefined;
@@ -142,7 +146,7 @@ export class MappedRows {
         ? withPlace(error, spot.place)
         : unreadableMap(error, spot);
     });
-    this.#mapped.set(readTableId(event), { ref, table, hasRows: false });
+    this.#mapped.set(readTableId(event), { ref, table, operation: null });
   }
 
   /** A promise only where rows must be asked from the server. */
@@ -185,24 +189,44 @@ export class MappedRows {
   }
 
   /**
-   * A captured table that a statement mapped without changing a row may be the child of a foreign key whose rows the server changed
-   * without a trace.
+   * The server may have changed rows of a captured table without a trace, by a foreign key: where the statement mapped it without
+   * changing a row of it, and where it changed rows of a parent beside rows of its own, or is its own parent.
    */
   #endStatement(owner: RowsOwner): Promise<void> | undefined {
-    let isSilent = false;
-    for (const entry of this.#mapped.values()) isSilent ||= entry.table !== null && !entry.hasRows;
-    const mapped = isSilent ? [...this.#mapped.values()] : [];
+    const { logsCascades, book } = this.#options;
+    let suspicious = false;
+    if (!logsCascades) {
+      for (const { ref, table, operation } of this.#mapped.values()) {
+        if (table === null) continue;
+        if (operation === null) suspicious = true;
+        else if (operation === 'delete' || this.#mapped.size > 1) suspicious ||= book.knownCascades(ref)?.length !== 0;
+      }
+    }
+    const mapped = suspicious ? [...this.#mapped.values()] : [];
     this.#mapped.clear();
-    return isSilent ? this.#suspectCascades(mapped, owner) : undefined;
+    return suspicious ? this.#suspectCascades(mapped, owner) : undefined;
   }
 
   async #suspectCascades(mapped: readonly MappedTable[], owner: RowsOwner): Promise<void> {
-    const names = new Set(mapped.map((entry) => tableRefKey(entry.ref)));
-    for (const { ref } of mapped.filter((entry) => entry.table !== null && !entry.hasRows)) {
-      const keys = await this.#options.book.cascades(ref);
-      if (keys.some((cascade) => names.has(tableRefKey(cascade.parent)))) owner.unseen(ref, 'cascade');
+    const operations = new Map(mapped.map((entry) => [tableRefKey(entry.ref), entry.operation]));
+    for (const { ref, table, operation } of mapped) {
+      if (table === null) continue;
+      const isChanged = ({ parent }: CascadingKey): boolean => {
+        const key = tableRefKey(parent);
+        const ofParent = operations.get(key);
+        if (ofParent === undefined) return false;
+        // InnoDB refuses updates that would come back to the table itself
+        if (key === tableRefKey(ref)) return ofParent === 'delete';
+        return operation === null || ofParent === 'delete' || ofParent === 'update';
+      };
+      if ((await this.#options.book.cascades(ref)).some(isChanged)) owner.unseen(ref, 'cascade');
     }
   }
+}
+
+function stronger(a: MappedTable['operation'], b: RowsEvent['operation']): RowsEvent['operation'] {
+  if (a === 'delete' || b === 'delete') return 'delete';
+  return a === 'update' ? a : b;
 }
 
 function unreadableRows(cause: unknown, table: KnownTable, spot: EventSpot): unknown {

@@ -49,6 +49,8 @@ export interface TransactionAssemblerOptions extends Pick<ResolvedOptions, 'name
   readonly definitions: Definitions | undefined;
   /** The server writes names of tables in lower case (lower_case_table_names). */
   readonly foldsNames: boolean;
+  /** Rows that a foreign key changes are in the log. */
+  readonly logsCascades: boolean;
 }
 
 export class TransactionAssembler {
