@@ -180,6 +180,7 @@ export class RecordedLog {
       partialRows: new PartialRows({ ...RULE, observer: {}, lookup }),
       definitions: undefined,
       foldsNames: false,
+      logsCascades: false,
     });
     const items: SourceItem[] = [];
     try {
