@@ -94,7 +94,7 @@ export class MappedRows {
     const { buffer, start, end } = event;
     const again = this.#options.book.sameAgain(buffer, start, end);
     if (again !== undefined) {
-      this.#mapped.set(readTableId(event), { ref: again.ref, table: again.table, hasRows: false });
+      this.#mapped.set(readTableId(event), { ref: again.ref, table: again.table, operation: null });
       return undefined;
     }
     let ref: TableRef;
