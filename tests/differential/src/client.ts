@@ -46,6 +46,10 @@ export class Client {
     return new Client(name, connection, log);
   }
 
+  get speaksUtf8(): boolean {
+    return this.#isUtf8;
+  }
+
   /** SET NAMES, until a statement that is not ASCII comes: we send UTF-8 only. */
   async setNames(charset: string): Promise<void> {
     await this.run(`SET NAMES ${charset}`);

@@ -116,9 +116,13 @@ export class World {
     return table;
   }
 
-  /** A statement on definitions: by the session whose settings change, or by the other one. The number of its error, or 0. */
+  /**
+   * A statement on definitions: by the session whose settings change, or by the other one, which always speaks UTF-8 (see the exclusions). The number of
+   * its error, or 0.
+   */
   async ddl(sql: string): Promise<number> {
-    return await (this.random.chance(0.5) ? this.main : this.keeper).attempt(sql, true);
+    const client = this.random.chance(0.5) && this.main.speaksUtf8 ? this.main : this.keeper;
+    return await client.attempt(sql, true);
   }
 
   /** Changes every row a little, so that all of them are in the log as they are now. */

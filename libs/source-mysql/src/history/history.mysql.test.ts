@@ -63,6 +63,21 @@ for (const { flavor, metadata } of SCANTY) {
       );
     });
 
+    it('blobs that are compressed, of every size', async (test) => {
+      if (flavor !== 'mariadb') return test.skip('of MariaDB only');
+      await backlog(
+        (script) => script.run('CREATE TABLE t (id INT PRIMARY KEY)'),
+        async (script) => {
+          for (const size of ['TINY', '', 'MEDIUM', 'LONG'])
+            await script.run(`ALTER TABLE t ADD COLUMN b${size} ${size}BLOB COMPRESSED`);
+          await script.row(
+            "INSERT INTO t VALUES (1, 'a', 'b', 'c', 'd')",
+            'SELECT id, HEX(bTINY) AS bTINY, HEX(b) AS b, HEX(bMEDIUM) AS bMEDIUM, HEX(bLONG) AS bLONG FROM t',
+          );
+        },
+      );
+    });
+
     it('columns of the same type that swap their names', async () => {
       await backlog(
         (script) => script.run('CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)'),

@@ -81,7 +81,10 @@ export function readColumnType(words: DdlWords, setting: TypeSetting): ColumnTyp
     return { ...NONE, base: integer, unsigned: readUnsigned(words) };
   }
   const plain = PLAIN[word];
-  if (plain !== undefined) return { ...NONE, base: plain };
+  if (plain !== undefined) {
+    if (plain.endsWith('blob')) takeCompressed(words);
+    return { ...NONE, base: plain };
+  }
   switch (word) {
     case 'SERIAL':
       return { ...NONE, base: 'bigint', unsigned: true, serial: true };
