@@ -17,6 +17,8 @@ import {
 import { comparedRows } from './transcribe/held-to-reference.fixture.ts';
 
 interface TypeCase {
+  /** Of cases of comparable systems. */
+  readonly case?: string;
   /** Column definition. */
   readonly type: string;
   /** SQL expressions. */
@@ -56,9 +58,10 @@ const CASES: readonly TypeCase[] = [
     values: ['9007199254740991', '9007199254740992', '9007199254740993', '-9007199254740993', '-9007199254740991'],
   },
   { type: 'bigint unsigned', values: ['9007199254740991', '9007199254740993', '9223372036854775808'] },
-  { type: 'int(6) zerofill', spelled: 'int unsigned', values: ['42', '0'], ask: 'CAST(c AS UNSIGNED)' },
-  { type: 'tinyint(1)', spelled: 'tinyint', values: ['0', '1', '9', '-128'] },
+  { case: 'A3', type: 'int(6) zerofill', spelled: 'int unsigned', values: ['42', '0'], ask: 'CAST(c AS UNSIGNED)' },
+  { case: 'A5', type: 'tinyint(1)', spelled: 'tinyint', values: ['0', '1', '9', '-128'] },
   {
+    case: 'A4',
     type: 'decimal(65,30)',
     values: ['12345678901234567890.123456789012345678901234567890', '-0.000000000000000000000000000001', '0'],
   },
@@ -98,8 +101,9 @@ const CASES: readonly TypeCase[] = [
   { type: 'bit(1)', values: ["b'0'", "b'1'"], ask: 'c + 0' },
   { type: 'bit(10)', values: ["b'1000000001'", "b'1'"], ask: 'c + 0' },
   { type: 'bit(64)', values: ['18446744073709551615', '1', '9007199254740993'], ask: 'c + 0' },
-  { type: 'year', values: ["'0000'", '1901', '2155', '2024'], ask: 'c + 0' },
+  { case: 'A12', type: 'year', values: ["'0000'", '1901', '2155', '2024'], ask: 'c + 0' },
   {
+    case: 'A8',
     type: 'date',
     values: ["'2024-02-29'", "'9999-12-31'", "'0000-00-00'", "'2024-00-00'", "'2024-02-00'", "'1000-01-01'"],
   },
@@ -107,6 +111,7 @@ const CASES: readonly TypeCase[] = [
   { type: 'time(1)', values: ["'-00:00:00.1'", "'-01:02:03.9'", "'100:00:00.5'"] },
   { type: 'time(3)', values: ["'-00:00:00.001'", "'-838:59:58.999'", "'12:34:56.789'"] },
   {
+    case: 'A10',
     type: 'time(6)',
     values: ["'-838:59:59.000000'", "'-00:00:00.000001'", "'838:59:58.999999'", "'-01:00:00.500000'", "'25:00:00'"],
   },
@@ -117,6 +122,7 @@ const CASES: readonly TypeCase[] = [
   { type: 'datetime(1)', values: ["'2024-03-10 02:30:00.9'"] },
   { type: 'datetime(3)', values: ["'2024-03-10 02:30:00.123'"] },
   {
+    case: 'A11',
     type: 'datetime(6)',
     values: ["'9999-12-31 23:59:59.999999'", "'9999-12-31 23:59:59.999998'", "'1000-01-01 00:00:00.000001'"],
   },
@@ -328,7 +334,7 @@ for (const flavor of FLAVORS) {
     });
 
     for (const [i, entry] of cases.entries()) {
-      it(entry.type.slice(0, 60), async () => {
+      it(`${entry.case === undefined ? '' : `${entry.case}: `}${entry.type.slice(0, 60)}`, async () => {
         const stream = streamed.get(`t${i}`) ?? [];
         const snapshot = copied.get(`t${i}`) ?? [];
         const expected = await db.select(`SELECT id, ${entry.ask ?? 'c'} FROM t${i} ORDER BY id`);
