@@ -1,7 +1,7 @@
 /** Definitions of columns of every type that the server has. */
 import type { CharsetList, Flavor } from './catalogue.ts';
 import type { Random } from './random.ts';
-import { quoteText } from './sql-text.ts';
+import { isAscii, quoteText } from './sql-text.ts';
 
 export interface ColumnType {
   /** Type with its attributes, without NULL, DEFAULT and the like. */
@@ -212,7 +212,11 @@ export class ColumnTypes {
           ' CHARACTER SET ucs2',
           ' CHARACTER SET utf8mb3',
         ]);
-    return { sql: `${isSet ? 'SET' : 'ENUM'}(${list})${charset}`, keyable: more.length === 0, logical: false };
+    return {
+      sql: `${isSet ? 'SET' : 'ENUM'}(${list})${charset}`,
+      keyable: more.length === 0 && isAscii(list),
+      logical: false,
+    };
   }
 
   #geometry(): string {
