@@ -45,7 +45,22 @@ class Nodes implements AsyncDisposable {
 
   /** The nodes tell one another of moved slots by gossip: for a moment after a move, each may think it is another's. */
   async owner(slot: number): Promise<Redis> {
-    return await until(`an owner of slot ${slot}`, () => this.#ownerNow(slot));
+    const patience = performance.now() + 3_000;
+    return await until(`an owner of slot ${slot}`, async () => {
+      const owner = await this.#ownerNow(slot);
+      if (owner === undefined && performance.now() > patience) await this.#assign(slot);
+      return owner;
+    });
+  }
+
+  /** A slot that every node takes for another's, after two moves one behind the other, is given to who has its keys. */
+  async #assign(slot: number): Promise<void> {
+    const masters = await this.masters();
+    const counts = await Promise.all(masters.map((client) => client.call('CLUSTER', 'COUNTKEYSINSLOT', String(slot))));
+    const most = Math.max(...counts.map(Number));
+    const holder = masters[counts.findIndex((count) => Number(count) === most)] as Redis;
+    const id = String(await holder.cluster('MYID'));
+    for (const client of [holder, ...masters]) await client.call('CLUSTER', 'SETSLOT', String(slot), 'NODE', id);
   }
 
   async #ownerNow(slot: number): Promise<Redis | undefined> {

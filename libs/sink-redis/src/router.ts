@@ -20,6 +20,8 @@ interface Pending {
 
 /** A slot on its way: some keys are here, some there. It passes. */
 const MOVING_PAUSE_MS = 25;
+/** Redirections that are followed at once. */
+const QUICK_ROUNDS = 5;
 
 /**
  * Brings commands of one slot each to the masters of a cluster.
@@ -73,7 +75,8 @@ export class ClusterRouter {
         again.push(...result.value.again);
         pause ||= result.value.pause;
       }
-      if (pause && again.length > 0) await systemClock.sleep(MOVING_PAUSE_MS, signal);
+      // nodes that send a command to and fro have not agreed yet
+      if ((pause || round >= QUICK_ROUNDS) && again.length > 0) await systemClock.sleep(MOVING_PAUSE_MS, signal);
       pending = again;
     }
     return replies;

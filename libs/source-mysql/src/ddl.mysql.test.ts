@@ -1,6 +1,7 @@
 /** Rows are read with the columns of their own moment: cases B1, B3 to B7, B9, B10, B13, B14, A13, A20. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { createConnection } from 'mysql2/promise';
 import type { BinlogSource, SourceItem } from './port.ts';
 import { FLAVORS, readItems, readSnapshot, replay, rowsOf, TestDatabase } from './testing.fixture.ts';
 
@@ -26,6 +27,42 @@ for (const flavor of FLAVORS) {
       items.flatMap((item) =>
         item.kind === 'truncate' || item.kind === 'ddl' ? [`${item.kind} ${item.table.table}`] : [],
       );
+
+    for (const [charset, name] of [
+      // its second byte is a backslash
+      ['SJIS_JAPANESE_CI', '表ソ'],
+      ['GBK_CHINESE_CI', '表'],
+      ['LATIN1_SWEDISH_CI', 'äß'],
+    ] as const) {
+      it(`statements of a client in ${charset} name their tables (B7, B14)`, async () => {
+        const address = { host: '127.0.0.1', port: db.port, user: 'mysync', password: 'mysync' };
+        /** What is told of a table with this name, when this client has it made, emptied, renamed and dropped. */
+        const told = async (table: string, clientCharset: string): Promise<string[]> => {
+          const from = await source.currentPosition();
+          const client = await createConnection({ ...address, database: db.name, charset: clientCharset });
+          try {
+            await client.query(`CREATE TABLE \`${table}\` (id INT PRIMARY KEY) COMMENT '${table}'`);
+            await client.query(`INSERT INTO \`${table}\` VALUES (1)`);
+            await client.query(`TRUNCATE TABLE \`${table}\``);
+            await client.query(`RENAME TABLE \`${table}\` TO \`${table}2\``);
+            await client.query(`DROP TABLE \`${table}2\``);
+          } finally {
+            await client.end();
+          }
+          return (await readItems(source, from)).flatMap((item) =>
+            item.kind === 'truncate' || item.kind === 'ddl'
+              ? [`${item.kind} ${item.table.table}: ${item.statement.replace(/ \/\*.*/, '')}`]
+              : [],
+          );
+        };
+        const plain = await told('plain', 'UTF8MB4_GENERAL_CI');
+        assert.ok(plain.length >= 4, JSON.stringify(plain));
+        assert.deepEqual(
+          await told(name, charset),
+          plain.map((text) => text.replaceAll('plain', name)),
+        );
+      });
+    }
 
     it('adds and drops columns (B1)', async () => {
       const items = await streamed(

@@ -94,9 +94,12 @@ function readQuery(reader: ByteReader, compressed: boolean, moreBytes = 0): Cont
   reader.skip(moreBytes + variableBytes);
   const database = reader.text(databaseBytes);
   reader.skip(1);
-  const statement = compressed ? inflateEvent(reader.bytes(reader.left)).toString('utf8') : reader.text(reader.left);
-  return { kind: 'query', database, statement };
+  const bytes = compressed ? inflateEvent(reader.bytes(reader.left)) : reader.bytes(reader.left);
+  const statement = bytes.toString('utf8');
+  return { kind: 'query', database, statement, bytes: NOT_ASCII.test(statement) ? bytes : null };
 }
+
+const NOT_ASCII = /[^\0-\x7f]/;
 
 /** Flags, UUID, number, kind of the logical clock and its two numbers, then the commit time. */
 function readGtid(reader: ByteReader, named: boolean): ControlEvent {

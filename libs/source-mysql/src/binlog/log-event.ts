@@ -8,7 +8,14 @@ export const MOST_EVENT_BYTES = (1 << 30) + (16 << 20);
 /** What an event means where it is no row data. */
 export type ControlEvent =
   | { readonly kind: 'rotate'; readonly file: string; readonly offset: number }
-  | { readonly kind: 'query'; readonly database: string; readonly statement: string }
+  | {
+      readonly kind: 'query';
+      readonly database: string;
+      /** Read as UTF-8. */
+      readonly statement: string;
+      /** The statement's bytes, where it is not ASCII: they are in the charset of the client (`readQueryContext`). Valid while the event is. */
+      readonly bytes: Buffer | null;
+    }
   | {
       readonly kind: 'gtid';
       /** '' for an anonymous transaction. */

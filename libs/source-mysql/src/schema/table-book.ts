@@ -170,6 +170,15 @@ export class TableBook {
     return keys;
   }
 
+  /** `collationId` is that of the client; one that is not known means UTF-8. */
+  async statementText(bytes: Buffer, collationId: number): Promise<string> {
+    const { charsets } = this.#options;
+    const charset = charsets.charsetOf(collationId);
+    if (charset === undefined) return bytes.toString('utf8');
+    await this.#prepare([charset]);
+    return charsets.decoder(charset)(bytes, 0, bytes.length);
+  }
+
   async #understand(map: TableMap, at: BinlogPosition, boundary: BinlogPosition): Promise<KnownTable | null> {
     const { charsets } = this.#options;
     const ref = { database: map.database, table: map.table };

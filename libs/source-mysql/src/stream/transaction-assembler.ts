@@ -145,7 +145,8 @@ export class TransactionAssembler {
         else this.#finishEmpty();
         return undefined;
       case 'query':
-        return this.#query(event, control.statement, control.database, at);
+        if (control.bytes === null) return this.#query(event, control.statement, control.database, at);
+        return this.#queryInCharset(event, control.bytes, control.database, at);
       default:
         this.#other(event, at);
         return undefined;
@@ -274,6 +275,12 @@ export class TransactionAssembler {
   }
 
   // --- statements -----------------------------------------------------------------------------------------------
+
+  /** The server writes statements down, also those that it words itself, in the charset of their client (seen on both). */
+  async #queryInCharset(event: LogEvent, bytes: Buffer, database: string, at: number): Promise<void> {
+    const { clientCollation } = readQueryContext(event.buffer, event.start, event.end);
+    await this.#query(event, await this.#book.statementText(bytes, clientCollation), database, at);
+  }
 
   /** A promise only where definitions of tables may change. */
   #query(event: LogEvent, statement: string, database: string, at: number): Promise<void> | undefined {

@@ -140,7 +140,7 @@ function* committed(store: EventStore, event: LogEvent): Generator<LogEvent> {
     ...event,
     type: EVENT.QUERY,
     flags: event.flags | EVENT_FLAG.ARTIFICIAL,
-    control: { kind: 'query', database: '', statement: 'XA START' },
+    control: { kind: 'query', database: '', statement: 'XA START', bytes: null },
   };
   yield* store.drain();
   yield { ...event, control: { kind: 'xid' } };
