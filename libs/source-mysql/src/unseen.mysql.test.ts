@@ -42,6 +42,48 @@ for (const flavor of FLAVORS) {
         return item.kind === 'truncate' || item.kind === 'ddl' ? [`${item.kind} ${item.table.table}`] : [];
       });
 
+    it('tells of a table made with rows of a query that are logged as text only (B9)', async () => {
+      await db.run('SET SESSION binlog_format = STATEMENT');
+      try {
+        const items = story(await streamed('CREATE TABLE filled AS SELECT * FROM t', 'DROP TABLE filled'));
+        assert.ok(items.includes('unseen2 filled statement'), items.join(', '));
+      } finally {
+        await db.run('SET SESSION binlog_format = ROW');
+      }
+      const asRows = story(await streamed('CREATE TABLE filled AS SELECT * FROM t', 'DROP TABLE filled'));
+      assert.deepEqual(
+        asRows.filter((each) => each.startsWith('unseen')),
+        [],
+      );
+      assert.ok(
+        asRows.some((each) => each.startsWith('row')),
+        asRows.join(', '),
+      );
+    });
+
+    it('a table that the user may not see is not taken for one that is gone', async () => {
+      const user = `u${db.name}`.slice(0, 30);
+      await db.run(
+        'CREATE TABLE hidden (id INT PRIMARY KEY)',
+        `CREATE USER ${user} IDENTIFIED BY 'secret'`,
+        `GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO ${user}`,
+        `GRANT SELECT ON ${db.name}.t TO ${user}`,
+      );
+      const blind = db.source({ user, password: 'secret' });
+      try {
+        const only = [{ database: db.name, table: 'hidden' }];
+        const options = { only, onProgress: () => undefined, signal: new AbortController().signal };
+        await assert.rejects(blind.snapshot(options), { code: 'SOURCE_GRANT_MISSING' });
+        await db.run('DROP TABLE hidden');
+        const gone = await source.snapshot(options);
+        assert.deepEqual(gone.tables, []);
+        await gone.close();
+      } finally {
+        await blind.close();
+        await db.run(`DROP USER ${user}`);
+      }
+    });
+
     it('tells of statements logged as text, behind the rows of their transaction (D6)', async () => {
       await db.run('SET SESSION binlog_format = STATEMENT');
       try {

@@ -69,3 +69,14 @@ test('an ALTER is told by what it does to unchanged rows', () => {
   assert.equal(tables.note({ ...change, reshapes: true }), 'reshaped');
   assert.equal(tables.note(change), null);
 });
+
+test('an index on a table says nothing of its rows', () => {
+  const tables = new CompleteTables([]);
+  tables.awaitRows(at('t'));
+  tables.lack(at('u'));
+  for (const statement of ['CREATE INDEX i ON t (a)', 'create /* TABLE */ unique index i on t (a)']) {
+    assert.equal(note(tables, 'ddl', 't', statement), null);
+    assert.equal(note(tables, 'ddl', 'u', statement), null);
+  }
+  assert.deepEqual([tables.names, tables.missing, tables.isWhole], [[], ['shop.u'], false]);
+});

@@ -6,6 +6,10 @@ const LEADING = /^(?:\s+|\/\*(?!M?!)[\s\S]*?\*\/|\/\*M?!\d*|--[^\n]*\n|#[^\n]*\n
 /** Wherever it stands: taken for one too often, a table is read once too often. */
 const IF_NOT_EXISTS = /\bif\b[\s\S]*?\bnot\b[\s\S]*?\bexists\b/i;
 
+const COMMENTS = /\/\*(?!M?!)[\s\S]*?\*\//g;
+/** Not seen where code in a comment says TABLE: taken for none, a table is read once too often. */
+const CREATES_TABLE = /^create\s+(?:or\s+replace\s+)?table\b/i;
+
 /** What a change of a whole table means: from now on the log holds all its rows, it is gone, or unchanged rows look otherwise. */
 export type TableTurn = 'begins' | 'gone' | 'reshaped';
 
@@ -42,6 +46,8 @@ export class CompleteTables {
     const name = formatTableRef(table);
     const verb = /^\w+/.exec(statement.replace(LEADING, ''))?.[0]?.toLowerCase();
     if (verb === 'create') {
+      // an index is made on a table that is there; CREATE OR REPLACE of a table empties it
+      if (kind === 'ddl' && !CREATES_TABLE.test(statement.replace(LEADING, '').replace(COMMENTS, ' '))) return null;
       const mayHaveBeenThere = this.#awaited.has(name) || this.#missing.has(name);
       if (mayHaveBeenThere && IF_NOT_EXISTS.test(statement)) return null;
       this.hold(table);

@@ -47,7 +47,10 @@ export async function readTableFacts(session: ServerSession, ref: TableRef): Pro
     'SELECT TABLE_TYPE AS type FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?',
     names,
   );
-  if (table === undefined) return undefined;
+  if (table === undefined) {
+    await requireGone(session, ref);
+    return undefined;
+  }
   const type = table['type'] ?? '';
   const keys = await showKeys(session, ref);
   if (keys === undefined) return undefined;
@@ -67,6 +70,19 @@ export async function readTableFacts(session: ServerSession, ref: TableRef): Pro
     uniqueKeys: [...keys].filter(([name, key]) => name !== 'PRIMARY' && key.namesRows).map(([, key]) => key.columns),
     logicalTypes: new Map(logical.map((row) => [row['name'] ?? '', row['type'] as LogicalType])),
   };
+}
+
+/**
+ * The catalogue hides tables on which a user has no privilege: such a table must not be taken for one that is gone. Throws
+ * SOURCE_GRANT_MISSING.
+ */
+export async function requireGone(session: ServerSession, ref: TableRef): Promise<void> {
+  try {
+    await session.query(`SELECT 1 FROM ${quoteTable(ref)} LIMIT 0`);
+  } catch (error) {
+    const number = serverErrorNumber(error);
+    if (number !== SERVER_ERRORS.NO_SUCH_TABLE && number !== SERVER_ERRORS.NO_SUCH_DATABASE) throw error;
+  }
 }
 
 interface Key {

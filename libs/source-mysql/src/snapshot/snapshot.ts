@@ -11,7 +11,7 @@ import { encodeTransaction } from '@mysync/wire';
 import { sourceErrors } from '../errors.ts';
 import type { ResolvedOptions } from '../options.ts';
 import type { Snapshot, SnapshotOptions, SourceItem } from '../port.ts';
-import { listTables } from '../schema/table-facts.ts';
+import { listTables, requireGone } from '../schema/table-facts.ts';
 import { currentPosition } from '../server/log-state.ts';
 import type { ServerSession } from '../server/session.ts';
 import { openConsistentView } from './consistent-view.ts';
@@ -38,6 +38,8 @@ export async function openSnapshot(options: OpenSnapshotOptions): Promise<Snapsh
     const wanted = only === undefined ? undefined : new Set(only.map(tableRefKey));
     const captures = (ref: TableRef): boolean => source.captures(ref) && (wanted?.has(tableRefKey(ref)) ?? true);
     const tables = await listTables(control, captures);
+    const listed = new Set(tables.map(tableRefKey));
+    for (const ref of only ?? []) if (!listed.has(tableRefKey(ref))) await requireGone(control, ref);
     if (tables.length === 0 && only === undefined) {
       throw sourceErrors.SOURCE_TABLES_NONE({ message: 'no table that the user can see is to be captured' });
     }

@@ -25,13 +25,15 @@ export class StatementEffects {
   of(meaning: StatementMeaning, statement: string): TableEffect[] {
     switch (meaning.kind) {
       case 'empties':
-        return this.#captured(meaning.tables).map((table) => ({ kind: 'truncate', table }));
+        return this.#captured(meaning.tables).flatMap((table) => [
+          { kind: 'truncate', table } as const,
+          ...filled(table, meaning.fills),
+        ]);
       case 'ddl':
-        return this.#captured(meaning.tables).map((table) => ({
-          kind: 'ddl',
-          table,
-          ...(meaning.reshapes ? { reshapes: true } : {}),
-        }));
+        return this.#captured(meaning.tables).flatMap((table) => [
+          { kind: 'ddl', table, ...(meaning.reshapes ? { reshapes: true } : {}) } as const,
+          ...filled(table, meaning.fills),
+        ]);
       case 'drops-database':
         return this.#options.book
           .tablesOf(this.#fold(meaning.database))
@@ -94,4 +96,8 @@ export class StatementEffects {
   #fold(name: string): string {
     return this.#options.foldsNames ? name.toLowerCase() : name;
   }
+}
+
+function filled(table: TableRef, fills: true | undefined): TableEffect[] {
+  return fills === true ? [{ kind: 'unseen', table, cause: 'statement' }] : [];
 }

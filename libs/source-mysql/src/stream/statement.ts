@@ -10,12 +10,18 @@ export type StatementMeaning =
   | { readonly kind: 'begin' | 'commit' | 'rollback' | 'xa-start' | 'xa-end' | 'xa-outcome' | 'harmless' }
   | { readonly kind: 'savepoint' | 'rollback-to'; readonly name: string }
   /** The rows of these tables are gone: TRUNCATE, DROP, CREATE OR REPLACE. */
-  | { readonly kind: 'empties'; readonly tables: readonly TableRef[]; readonly drops: boolean }
+  | {
+      readonly kind: 'empties';
+      readonly tables: readonly TableRef[];
+      readonly drops: boolean;
+      /** With rows of a query, which a session without row format logs as this text only. */
+      readonly fills?: true;
+    }
   | { readonly kind: 'renames'; readonly pairs: readonly { readonly from: TableRef; readonly to: TableRef }[] }
   /** Rows of the tables came or went with their partition or tablespace. */
   | { readonly kind: 'moves-rows'; readonly tables: readonly TableRef[] }
   /** `reshapes`: rows that stay may look otherwise now. */
-  | { readonly kind: 'ddl'; readonly tables: readonly TableRef[]; readonly reshapes: boolean }
+  | { readonly kind: 'ddl'; readonly tables: readonly TableRef[]; readonly reshapes: boolean; readonly fills?: true }
   | { readonly kind: 'drops-database'; readonly database: string }
   /** May change rows of any of these tables: a statement of a session without row format, or one that we do not know. */
   | { readonly kind: 'may-change-rows'; readonly tables: readonly TableRef[]; readonly known: boolean };
@@ -149,7 +155,11 @@ function create(words: SqlWords): StatementMeaning {
   if (words.take('TABLE')) {
     words.take('IF', 'NOT', 'EXISTS');
     const tables = [words.table()];
-    return replaces ? { kind: 'empties', tables, drops: true } : { kind: 'ddl', tables, reshapes: false };
+    // a query, TABLE other, or VALUES ROW(…): where rows are logged as rows the text has none of them
+    const fills = words.mention('SELECT', 'TABLE', 'ROW') ? ({ fills: true } as const) : {};
+    return replaces
+      ? { kind: 'empties', tables, drops: true, ...fills }
+      : { kind: 'ddl', tables, reshapes: false, ...fills };
   }
   if (ROWLESS_OBJECTS.has(words.peek()) || words.is('DEFINER') || words.is('ALGORITHM') || words.is('SQL'))
     return HARMLESS;
