@@ -46,7 +46,7 @@ export interface MysqlSourceOptions {
   readonly serverId?: number;
   captures(ref: TableRef): boolean;
   tableRule(ref: TableRef): TableRule;
-  /** The server sends something at least this often; three times this without a byte and the connection is replaced. Default 5000. */
+  /** The server sends something at least this often; three times this without a byte and the connection is replaced. Default 2000. */
   readonly heartbeatMs?: number;
   /** Default 10000. */
   readonly connectionTimeoutMs?: number;

@@ -224,6 +224,7 @@ async function openLog(port: number, from: { file: string; offset: number }): Pr
     start: { kind: 'place', file: from.file, offset: from.offset },
     stopsAtEnd: true,
     heartbeatMs: 5000,
+    silenceMs: 15_000,
     queueBytes: 1 << 24,
     clock: systemClock,
   });

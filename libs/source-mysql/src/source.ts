@@ -50,7 +50,7 @@ class MysqlSource implements BinlogSource {
       ...options,
       tls: options.tls,
       serverId: options.serverId,
-      heartbeatMs: options.heartbeatMs ?? 5000,
+      heartbeatMs: options.heartbeatMs ?? 2000,
       connectionTimeoutMs: options.connectionTimeoutMs ?? 10_000,
       queueBytes: options.queueBytes ?? 8 << 20,
       spoolBytes: options.spoolBytes ?? 16 << 20,

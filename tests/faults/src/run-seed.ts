@@ -114,9 +114,12 @@ async function play(scene: Scene, plan: Plan, faults: FaultResult[], say: (text:
     if (peak > MOST_RSS_MB) scene.complaints.push(`${actor.name} took ${peak} MB`);
   }
   if (!scene.setting.shortRetention) scene.complaints.push(...(await watch.audit(scene.strangers)).slice(0, 5));
-  const { looks, bookLooks, audited } = watch;
+  const { looks, bookLooks, bookTrouble, audited } = watch;
   const blind = looks === 0 || bookLooks === 0 || (audited === 0 && !scene.setting.shortRetention);
-  if (blind) scene.complaints.push(`nobody looked: ${looks} looks, ${bookLooks} at the books, ${audited} partitions`);
+  if (blind)
+    scene.complaints.push(
+      `nobody looked: ${looks} looks, ${bookLooks} at the books (${bookTrouble}), ${audited} partitions`,
+    );
   const stops = await Promise.all(scene.actors.map((actor) => actor.stop()));
   for (const complaint of stops) if (complaint !== null) scene.complaints.push(complaint);
   return verdict;

@@ -96,7 +96,7 @@ export class ElasticEye implements SinkEye {
 
   async markers(topic: string, partitions: number): Promise<ReadonlyMap<number, number>> {
     const found = new Map<number, number>();
-    await this.#ask('mysync-markers/_refresh', {});
+    await this.#ask('mysync-markers/_refresh');
     const query = { size: 1000, query: { term: { topic } } };
     const answer = (await this.#ask('mysync-markers/_search', query)) as {
       hits: { hits: { _source: { partition?: number; marker?: string } }[] };
@@ -121,11 +121,11 @@ export class ElasticEye implements SinkEye {
     // nothing is kept open
   }
 
-  async #ask(path: string, body: unknown): Promise<unknown> {
+  async #ask(path: string, body?: unknown): Promise<unknown> {
     const response = await fetch(`${this.#url}/${path}`, {
       method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(body),
+      // a refresh with a body is refused
+      ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
       signal: AbortSignal.timeout(4 * PATIENCE_MS),
     });
     const text = await response.text();

@@ -56,6 +56,8 @@ export class Watch {
   readonly ahead: string[] = [];
   looks = 0;
   bookLooks = 0;
+  /** Why the last look at the books did not succeed; '' when it did. */
+  bookTrouble = 'the log could not be opened yet';
   /** Partitions whose whole log was looked at. */
   audited = 0;
 
@@ -186,7 +188,9 @@ export class Watch {
     while (!this.#stopping.signal.aborted) {
       await sleep(BOOKS_MS);
       // a server that is down just now: what it would have shown is still there when it is back
-      this.#booking = this.#compareBooks().catch(() => undefined);
+      this.#booking = this.#compareBooks().catch((error: unknown) => {
+        this.bookTrouble = String(error);
+      });
       await this.#booking;
     }
   }
@@ -199,6 +203,7 @@ export class Watch {
     await this.#compareCheckpoint(log);
     for (const sink of this.#sinks) await this.#compareCommits(log, sink);
     this.bookLooks += 1;
+    this.bookTrouble = '';
   }
 
   /** The checkpoint is read first: the log's end only grows. */

@@ -94,9 +94,9 @@ export function sourceSection() {
         },
       ).exactOptional(),
       heartbeatMs: milliseconds(
-        'The server sends something at least this often; after three times this without a byte the connection is replaced.',
+        'The server sends something at least this often; after three times this without a byte the connection is replaced (the next one is given up to a minute, where that happens again at once).',
         { min: 100 },
-      ).default(5_000),
+      ).default(2_000),
       connectionTimeoutMs: milliseconds('How long to wait for a connection.').default(10_000),
       queueBytes: integer('Received bytes of the log, not yet decoded, at which the socket is paused.', {
         min: 65_536,

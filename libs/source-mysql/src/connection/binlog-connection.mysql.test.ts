@@ -71,6 +71,7 @@ for (const flavor of FLAVORS) {
         start,
         stopsAtEnd: true,
         heartbeatMs: 5000,
+        silenceMs: 15_000,
         queueBytes: 1 << 20,
         clock: systemClock,
       });

@@ -8,8 +8,10 @@
  * 2. Nothing after a failure: as soon as anything goes wrong, no later event is queued.
  * 3. Bounded: above `queueBytes` the socket is paused, so at most one read of the socket (64 KiB) or one event is more than that.
  * 4. Events are pieces of what was received: their bytes are never written to again, so they stay valid while they are held.
- * 5. Silence: the server sends a heartbeat each `heartbeatMs`; three times that without a byte while the socket was not paused is a failure.
+ * 5. Silence: the server sends a heartbeat each `heartbeatMs`; `silenceMs` without a byte while the socket was not paused is a failure. Where this process
+ *    itself stood still, what came meanwhile is read first.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Clock, isMysyncError } from '@mysync/core';
 import { type LogConnection, type LogEvent, MOST_EVENT_BYTES } from '../binlog/log-event.ts';
 import { sourceErrors } from '../errors.ts';
@@ -21,7 +23,6 @@ import { type LoginOptions, login, type ReplicaSession } from './login.ts';
 import { PacketFramer } from './packet-framer.ts';
 
 const PACKET = { OK: 0x00, END: 0xfe, ERROR: 0xff } as const;
-const SILENT_HEARTBEATS = 3;
 
 export interface BinlogConnectionOptions extends LoginOptions {
   readonly serverId: number;
@@ -31,6 +32,8 @@ export interface BinlogConnectionOptions extends LoginOptions {
   /** End where the log ends, in place of waiting for more: `wait` then rejects with SOURCE_CONNECTION_LOST, and `ended` is true. */
   readonly stopsAtEnd?: boolean;
   readonly queueBytes: number;
+  /** Longest time without a byte. */
+  readonly silenceMs: number;
   readonly clock: Clock;
 }
 
@@ -121,19 +124,24 @@ export class BinlogConnection implements LogConnection {
   }
 
   async wait(signal: AbortSignal): Promise<void> {
-    const { clock, heartbeatMs, host } = this.#options;
-    const silenceMs = heartbeatMs * SILENT_HEARTBEATS;
+    const { clock, silenceMs, host } = this.#options;
+    let looked = false;
     while (this.#events.length === 0) {
       if (this.#failure !== undefined) throw this.#failure;
       signal.throwIfAborted();
       const left = this.#lastHeard + silenceMs - clock.monotonic();
-      if (left <= 0) {
+      if (left > 0) {
+        looked = false;
+        await this.#news(left, signal);
+      } else if (!looked) {
+        looked = true;
+        await nextTurn();
+      } else {
         throw sourceErrors.SOURCE_CONNECTION_LOST({
           message: `${formatHost(host)} sent nothing for ${Math.round(silenceMs / 1000)} s, not even a heartbeat`,
           where: { host: formatHost(host) },
         });
       }
-      await this.#news(left, signal);
     }
   }
 

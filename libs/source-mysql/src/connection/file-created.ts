@@ -7,6 +7,7 @@ import { replicaName } from '../server/log-state.ts';
 import { freeServerId } from '../server/server-id.ts';
 import type { ServerSession } from '../server/session.ts';
 import { BinlogConnection } from './binlog-connection.ts';
+import { SilenceLimit } from './silence-limit.ts';
 
 const QUEUE_BYTES = 1 << 16;
 
@@ -23,6 +24,7 @@ export async function fileCreated(
     hostName,
     heartbeatMs: source.heartbeatMs,
     queueBytes: QUEUE_BYTES,
+    silenceMs: new SilenceLimit(source.heartbeatMs).ms,
     clock: source.clock,
     serverId: await freeServerId(session, undefined, hostName),
     replicaUuid: randomUUID(),

@@ -19,6 +19,7 @@ import {
 import { Backoff } from '@mysync/flow';
 import type { LogEvent } from '../binlog/log-event.ts';
 import { BinlogConnection } from '../connection/binlog-connection.ts';
+import { SilenceLimit } from '../connection/silence-limit.ts';
 import { sourceErrors } from '../errors.ts';
 import { DdlHorizon } from '../history/ddl-horizon.ts';
 import { Definitions } from '../history/definitions.ts';
@@ -62,9 +63,10 @@ export async function* streamLog(options: LogStreamOptions): AsyncGenerator<read
   let position = options.from;
   let serverUuid: string | undefined;
   const identity: ReplicaIdentity = { uuid: randomUUID(), serverId: source.serverId };
+  const silence = new SilenceLimit(source.heartbeatMs);
   const history = await openHistory(options);
   while (!signal.aborted) {
-    const run = new LogRun(options, position, serverUuid, identity, history);
+    const run = new LogRun({ ...options, silence }, position, serverUuid, identity, history);
     try {
       for await (const batch of run.items()) {
         position = run.boundary;
@@ -82,6 +84,7 @@ export async function* streamLog(options: LogStreamOptions): AsyncGenerator<read
       );
       await source.clock.sleep(waitMs, signal).catch(() => undefined);
     } finally {
+      silence.ended(source.clock.monotonic());
       position = run.boundary;
       serverUuid = run.serverUuid ?? serverUuid;
       await run.close();
@@ -109,9 +112,13 @@ interface ReplicaIdentity {
   serverId: number | undefined;
 }
 
+interface LogRunOptions extends LogStreamOptions {
+  readonly silence: SilenceLimit;
+}
+
 /** One connection's worth of the stream. */
 class LogRun {
-  readonly #options: LogStreamOptions;
+  readonly #options: LogRunOptions;
   readonly #from: SourcePosition;
   readonly #identity: ReplicaIdentity;
   readonly #history: HistoryIndex | undefined;
@@ -126,7 +133,7 @@ class LogRun {
   serverUuid: string | undefined;
 
   constructor(
-    options: LogStreamOptions,
+    options: LogRunOptions,
     from: SourcePosition,
     serverUuid: string | undefined,
     identity: ReplicaIdentity,
@@ -233,7 +240,7 @@ class LogRun {
   }
 
   async #open(): Promise<TransactionAssembler> {
-    const { source } = this.#options;
+    const { source, silence } = this.#options;
     const session = await this.#options.openSession();
     try {
       const { facts } = session;
@@ -252,6 +259,7 @@ class LogRun {
         hostName: replicaName(source.name),
         heartbeatMs: source.heartbeatMs,
         queueBytes: source.queueBytes,
+        silenceMs: silence.ms,
         clock: source.clock,
       };
       this.#connection = await BinlogConnection.open({
@@ -263,6 +271,7 @@ class LogRun {
             ? { kind: 'gtids', flavor: facts.flavor, gtidSet: this.#from.gtidSet }
             : { kind: 'place', ...start },
       });
+      silence.opened(source.clock.monotonic());
       /** Beside the stream itself, so under another id; ends where the log does. */
       const openBeside = async (from: BinlogPosition): Promise<BinlogConnection> =>
         await BinlogConnection.open({
