@@ -36,6 +36,11 @@ const STARTED_MS = 60_000;
 /** Below what the log keeps free, and enough for everything else. */
 const FREE_FOR_CHECKPOINTS = 16 * 2 ** 20;
 
+/** Rows of the transaction that a reader is killed in, and how long it is waited for that it is read so far. */
+const BURST_ROWS = 20_000;
+const BURST_ROWS_SLOW_SINK = 3000;
+const BURST_SEEN_MS = 10_000;
+
 const always = (_: Setting): boolean => true;
 const apart = (setting: Setting): boolean => !setting.oneProcess;
 
@@ -76,6 +81,30 @@ function frozen(
 const processFaults: readonly FaultKind[] = [
   killed('kill reader', 4, ({ readers }) => readers),
   killed('kill writer', 4, ({ writers }) => writers, apart),
+  {
+    // what was published of it is not published again, the rest is
+    name: 'reader killed inside a transaction',
+    weight: 2,
+    holdMs: [0, 1000],
+    fits: always,
+    settled: true,
+    strike: async (scene, dice) => {
+      const reader = dice.pick(scene.readers);
+      const rows = scene.setting.sinks.includes('elasticsearch') ? BURST_ROWS_SLOW_SINK : BURST_ROWS;
+      const ends = async (): Promise<number> => (await scene.logEnds()).reduce((sum, end) => sum + end, 0);
+      const before = await ends();
+      const enough = before + dice.integer(1, rows);
+      // where the database is down just now, there is no such transaction
+      const burst = scene.load.burst(rows).catch(() => undefined);
+      await until('the transaction is read so far', async () => (await ends()) >= enough, {
+        timeoutMs: BURST_SEEN_MS,
+        everyMs: 1,
+      }).catch(() => undefined);
+      await reader.kill();
+      await burst;
+      return async () => reader.start();
+    },
+  },
   frozen('freeze reader', 2, [500, 4000], ({ readers }) => readers),
   frozen('freeze writer', 2, [500, 4000], ({ writers }) => writers, apart),
   // past the lease and the session: the others take over, and it wakes as a stranger

@@ -26,7 +26,7 @@ async function main(args: readonly string[]): Promise<number> {
   if (options.mutations) {
     const caught = await runMutations(options.focus[0] ?? '', options.rate, say);
     if (options.json) process.stdout.write(`${JSON.stringify({ mutations: caught })}\n`);
-    return caught.some(({ seed }) => seed === null) ? 1 : 0;
+    return caught.some(({ by }) => by === null) ? 1 : 0;
   }
   const stopping = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {

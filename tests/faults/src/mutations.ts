@@ -1,4 +1,4 @@
-/** Guarantees, each with the line that keeps it broken. The suite must notice within ten seeds. */
+/** Guarantees, each with the line that keeps it broken. The suite must notice within ten seeds, or the test that is named. */
 import type { TransportName } from './setting.ts';
 
 export interface Edit {
@@ -9,17 +9,36 @@ export interface Edit {
   readonly replace: string;
 }
 
-export interface Mutation {
+interface Broken {
   readonly name: string;
+  readonly edits: readonly Edit[];
+}
+
+/** Seeds show it. */
+export interface SeedMutation extends Broken {
   readonly transport: TransportName;
   /** The kinds of fault that bring it out: random schedules rarely hit it. */
   readonly focus: string;
-  readonly edits: readonly Edit[];
 }
+
+/** It takes an operator's act, or more than a seed can set up: a test shows it. */
+export interface TestMutation extends Broken {
+  /** A compiled test file, from the root. */
+  readonly test: string;
+}
+
+export type Mutation = SeedMutation | TestMutation;
 
 const LOOP = 'services/writer/dist/partition-loop.js';
 const SCRIPT = 'libs/sink-redis/dist/script.js';
 const LOG_PUBLISHER = 'libs/transport-log/dist/publisher.js';
+const RESYNC = 'services/reader/dist/table-resync.js';
+const RESYNC_TEST = 'services/reader/dist/table-resync.test.js';
+const PARKED = 'services/writer/dist/parked-keys.js';
+const POISON_TEST = 'services/writer/dist/partition-poison.test.js';
+const DESK = 'services/writer/dist/poison-desk.js';
+const PLAN = 'services/mysync/dist/recover-plan.js';
+const PLAN_TEST = 'services/mysync/dist/recover-plan.test.js';
 
 export const MUTATIONS: readonly Mutation[] = [
   {
@@ -130,7 +149,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a transaction that was published in part counts as published',
     transport: 'log',
-    focus: 'reader killed over a full log',
+    focus: 'reader killed inside a transaction',
     edits: [
       {
         file: 'services/reader/dist/change-router.js',
@@ -168,6 +187,104 @@ export const MUTATIONS: readonly Mutation[] = [
         file: 'services/reader/dist/startup.js',
         find: 'const sameTopic = loaded.topic.id === topic.id && loaded.topic.partitions === topic.partitions;',
         replace: 'const sameTopic = loaded.topic.partitions === topic.partitions;',
+      },
+    ],
+  },
+  {
+    name: 'a table that is read again: the checkpoint passes the cause before the rows are acked',
+    test: RESYNC_TEST,
+    edits: [{ file: RESYNC, find: 'return this.#wanted.size > 0;', replace: 'return false;' }],
+  },
+  {
+    name: 'a table that is read again: a view that is older than the stream is taken',
+    test: RESYNC_TEST,
+    edits: [
+      {
+        file: RESYNC,
+        find: 'if (compareBinlogPositions(snapshot.position, at) >= 0 && isBehind(snapshot.position, ahead))',
+        replace: 'if (snapshot.position.file !== "")',
+      },
+    ],
+  },
+  {
+    name: 'a table that is read again: its rows count as newer than what follows them',
+    test: RESYNC_TEST,
+    edits: [
+      {
+        file: 'services/reader/dist/change-router.js',
+        find: 'counter: this.#counter + 1 };',
+        replace: 'counter: this.#counter + 1000 };',
+      },
+    ],
+  },
+  {
+    name: 'a change of a parked key does not wait behind it',
+    test: POISON_TEST,
+    edits: [
+      {
+        file: PARKED,
+        find: 'if (change.version < BigInt(entry.version) || change.offset <= entry.offset)',
+        replace: 'if (change.offset > entry.offset) return false; if (true)',
+      },
+    ],
+  },
+  {
+    name: 'a release applies what was refused first, not the newest',
+    test: POISON_TEST,
+    edits: [
+      {
+        file: DESK,
+        find: 'new Map([[key, entry.from]]), entry.offset + 1)',
+        replace: 'new Map([[key, entry.first]]), entry.first + 1)',
+      },
+      {
+        file: DESK,
+        find: 'if (state?.whole === true && state.change.version === BigInt(entry.version))',
+        replace: 'if (state?.whole === true)',
+      },
+    ],
+  },
+  {
+    name: 'a dead letter is applied as it was put away',
+    test: 'services/writer/dist/letters.test.js',
+    edits: [{ file: DESK, find: 'let until = nextOffset;', replace: 'let until = 0;' }],
+  },
+  {
+    name: 'a recovery begins at the marker that is furthest ahead',
+    test: PLAN_TEST,
+    edits: [
+      {
+        file: PLAN,
+        find: 'compareBinlogPositions(floor, lowest) < 0',
+        replace: 'compareBinlogPositions(floor, lowest) > 0',
+      },
+    ],
+  },
+  {
+    name: 'a recovery forgets the versions that sinks hold already',
+    test: PLAN_TEST,
+    edits: [{ file: PLAN, find: 'floors.push(known);', replace: '' }],
+  },
+  {
+    name: 'a recovery forgets the rows that are set aside',
+    test: PLAN_TEST,
+    edits: [{ file: PLAN, find: 'of marker.parked ?? [])', replace: 'of [])' }],
+  },
+  {
+    name: 'verify takes a change under way for a difference',
+    test: 'services/verifier/dist/suspects.test.js',
+    edits: [
+      { file: 'services/verifier/dist/suspects.js', find: 'const SAME_TIMES = 3;', replace: 'const SAME_TIMES = 1;' },
+    ],
+  },
+  {
+    name: 'a repair writes over what is newer',
+    test: 'libs/sink-redis/dist/conformance.redis.test.js',
+    edits: [
+      {
+        file: 'libs/sink-redis/dist/inspector.js',
+        find: "({ kind: 'put', ...row, version, offset: -1 })",
+        replace: "({ kind: 'put', ...row, version: version + (1n << 62n), offset: -1 })",
       },
     ],
   },
