@@ -28,10 +28,14 @@ const checkpoint: fc.Arbitrary<Checkpoint> = fc.array(partition).chain((partitio
     topic: fc.record({ name: word, id: word, partitions: fc.constant(partitions.length) }),
     configFingerprint: word,
     partitions: fc.constant(partitions),
-    snapshot: fc.record({
-      state: fc.constantFrom('none' as const, 'running' as const, 'done' as const),
-      completeTables: fc.array(word),
-    }),
+    snapshot: fc.record(
+      {
+        state: fc.constantFrom('none' as const, 'running' as const, 'done' as const),
+        completeTables: fc.array(word),
+        wantedTables: fc.array(fc.record({ database: word, table: word })),
+      },
+      { requiredKeys: ['state', 'completeTables'] },
+    ),
     schemaHistory: fc.option(fc.record({ id: word, sequence: count })),
     savedAt: word,
   }),
@@ -103,4 +107,6 @@ test('says what is wrong', () => {
   refused(sealed({ ...good, partitions: {} }), /partitions is not a list/);
   refused(sealed({ ...good, partitions: good.partitions.slice(1) }), /1 partitions of a topic that has 2/);
   refused(sealed({ ...good, snapshot: { state: 'maybe', completeTables: [] } }), /snapshot\.state is "maybe"/);
+  const wanting = { state: 'done', completeTables: [], wantedTables: [{ database: 'shop' }] };
+  refused(sealed({ ...good, snapshot: wanting }), /snapshot\.wantedTables\.0 has no table/);
 });

@@ -8,7 +8,7 @@
  * never taken for a checkpoint. Parsing is strict: every field there, of its type, and no other.
  */
 import { createHash } from 'node:crypto';
-import type { ChangeId, SourcePosition } from '@mysync/core';
+import type { ChangeId, SourcePosition, TableRef } from '@mysync/core';
 import { checkpointErrors } from './errors.ts';
 import type { Checkpoint, CounterFloor, PartitionCheckpoint, SnapshotState } from './port.ts';
 import type { SchemaHistoryHead } from './schema-history.ts';
@@ -165,7 +165,7 @@ function floor(value: unknown, index: number): CounterFloor {
 }
 
 function snapshot(value: unknown): SnapshotState {
-  const s = fields(value, 'snapshot', ['state', 'completeTables']);
+  const s = fields(value, 'snapshot', ['state', 'completeTables'], ['wantedTables']);
   const state = s['state'];
   if (state !== 'none' && state !== 'running' && state !== 'done') {
     throw new Unfit(`snapshot.state is ${JSON.stringify(state)}`);
@@ -173,7 +173,16 @@ function snapshot(value: unknown): SnapshotState {
   return {
     state,
     completeTables: list(s['completeTables'], 'snapshot.completeTables').map((table) => text(table, 'table')),
+    ...(s['wantedTables'] === undefined
+      ? {}
+      : { wantedTables: list(s['wantedTables'], 'snapshot.wantedTables').map(tableRef) }),
   };
+}
+
+function tableRef(value: unknown, index: number): TableRef {
+  const at = `snapshot.wantedTables.${index}`;
+  const t = fields(value, at, ['database', 'table']);
+  return { database: text(t['database'], `${at}.database`), table: text(t['table'], `${at}.table`) };
 }
 
 function schemaHistory(value: unknown): SchemaHistoryHead | null {

@@ -45,7 +45,11 @@ export function sampleCheckpoint(changes: Partial<Checkpoint> = {}): Checkpoint 
       },
       { epoch: 0, generation: 0, sequence: 0, offset: -1, change: { file: '', offset: 0, gtid: '', ordinal: 0 } },
     ],
-    snapshot: { state: 'done', completeTables: ['shop.orders', 'shop.a.b'] },
+    snapshot: {
+      state: 'done',
+      completeTables: ['shop.orders', 'shop.a.b'],
+      wantedTables: [{ database: 'shop', table: 'c.d' }],
+    },
     floors: [{ file: 'binlog.1000001', offset: 4, transactionCounter: 9 }],
     schemaHistory: { id: 'h-1', sequence: 9 },
     savedAt: '2024-05-06T07:08:09.010Z',

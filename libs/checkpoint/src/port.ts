@@ -4,7 +4,7 @@
  * Every write names the epoch it replaces and is refused when another one stands there, so a frozen predecessor cannot put an older
  * checkpoint back.
  */
-import type { ChangeId, SourcePosition } from '@mysync/core';
+import type { ChangeId, SourcePosition, TableRef } from '@mysync/core';
 import type { SchemaHistoryHead, SchemaHistoryStore } from './schema-history.ts';
 
 /** What the guard knew of a partition at the last acked message that the checkpoint covers. */
@@ -31,6 +31,10 @@ export interface SnapshotState {
   readonly state: 'none' | 'running' | 'done';
   /** Tables (database.table) of which the log holds every row. */
   readonly completeTables: readonly string[];
+  /**
+   * Tables that are to be read again: their cause may lie before the position, their rows are not all in the log. Absent where there is none.
+   */
+  readonly wantedTables?: readonly TableRef[];
 }
 
 export interface Checkpoint {

@@ -1,7 +1,7 @@
 /** `mysync status`: from the running process where one answers, else from checkpoints and offsets. */
 import type { Checkpoint } from '@mysync/checkpoint';
 import { type Config, sourcesOf, topicOf } from '@mysync/config';
-import { formatBinlogPosition, type SourcePosition } from '@mysync/core';
+import { formatBinlogPosition, formatTableRef, type SourcePosition } from '@mysync/core';
 import { createMetrics, silentLogger } from '@mysync/telemetry';
 import type { Transport } from '@mysync/transport';
 import { readCheckpoint } from './checkpoints.ts';
@@ -133,7 +133,8 @@ function sourceState(source: string, live: ProcessStatus | null, checkpoint: Che
     snapshot: checkpoint?.snapshot.state ?? 'none',
     completeTables: reader?.completeTables ?? checkpoint?.snapshot.completeTables ?? [],
     missingTables: reader?.missingTables ?? [],
-    resyncingTables: reader?.resyncingTables ?? [],
+    resyncingTables:
+      reader?.resyncingTables ?? (checkpoint?.snapshot.wantedTables ?? []).map(formatTableRef).sort(),
   };
 }
 

@@ -93,12 +93,24 @@ export class CapturedTables {
     }
   }
 
-  /** At a start: those captured that were not read from their beginning, since they were added to the configuration later. True: none. */
-  findLacking(captured: readonly TableRef[], tookSnapshot: boolean): boolean {
+  /** At a start: those that an earlier life wanted to read again and did not. */
+  resume(wanted: readonly TableRef[]): void {
+    const { onUnseenChange, logger } = this.#options;
+    for (const table of wanted) {
+      if (onUnseenChange(table) !== 'warn') this.#want(table, 'unfinished', '');
+      else {
+        this.#complete.lack(table);
+        logger.warn({ table: formatTableRef(table) }, 'rows of the table may have changed: it is not read again');
+      }
+    }
+  }
+
+  /** At a start: those captured that were not read from their beginning, since they were added to the configuration later. */
+  findLacking(captured: readonly TableRef[], tookSnapshot: boolean): void {
     const { onUnseenChange, logger } = this.#options;
     const left: string[] = [];
-    const lacking = this.#complete.lackingOf(captured);
-    for (const table of lacking) {
+    this.#complete.keepOnly(captured);
+    for (const table of this.#complete.lackingOf(captured)) {
       // who did not ask for the existing rows at first does not get them by and by
       if (tookSnapshot && onUnseenChange(table) === 'resync') {
         this.#want(table, 'captured', '');
@@ -107,11 +119,10 @@ export class CapturedTables {
       this.#complete.lack(table);
       left.push(formatTableRef(table));
     }
-    if (left.length === 0) return lacking.length === 0;
+    if (left.length === 0) return;
     const message =
       'these tables are captured, but the log does not hold their earlier rows: only what changes from now on comes';
     logger.warn({ tables: left }, message);
-    return false;
   }
 
   #want(table: TableRef, cause: ResyncCause, statement: string): void {

@@ -64,9 +64,18 @@ export class CompleteTables {
     return kind === 'ddl' && reshapes === true ? 'reshaped' : null;
   }
 
-  /** Those of the captured tables that are not complete. */
+  /** Those of the captured tables that are not complete, and wait for no rows. */
   lackingOf<T extends TableRef>(captured: readonly T[]): readonly T[] {
-    return captured.filter((table) => !this.#names.has(formatTableRef(table)));
+    return captured.filter((table) => {
+      const name = formatTableRef(table);
+      return !this.#names.has(name) && !this.#awaited.has(name);
+    });
+  }
+
+  /** Changes of other tables are not read: what the log holds of them goes out of date. */
+  keepOnly(captured: readonly TableRef[]): void {
+    const names = new Set(captured.map(formatTableRef));
+    for (const name of this.#names) if (!names.has(name)) this.#names.delete(name);
   }
 
   /** The log holds every row of the table. */

@@ -55,7 +55,7 @@ interface Session {
   /** Per partition the change put last and the counter of its version, for heartbeats. */
   readonly lastChanges: LastChange[];
   lastTimeMicros: number;
-  /** Between a transaction's begin and its commit. */
+  /** Between a transaction's begin and its commit, or amid the rows of a view. */
   inTransaction: boolean;
   savedRevision: number;
   readonly tables: CapturedTables;
@@ -226,8 +226,15 @@ export class Reader {
     });
     const resync = new TableResync({ source, onProgress: this.#onProgress, clock, logger: this.#logger });
     const anomalies = tails.filter((tail) => tail.anomaly).length;
-    const snapshot = keeper.current?.snapshot ?? { state: 'running', completeTables: [] };
+    const snapshot: SnapshotState = keeper.current?.snapshot ?? { state: 'running', completeTables: [] };
     this.#logger.info({ epoch, server: server.version, position, anomalies }, 'reader started');
+    const tables = new CapturedTables({
+      ...this.#options,
+      complete: snapshot.completeTables,
+      resync,
+      logger: this.#logger,
+    });
+    if (snapshot.state !== 'running') tables.resume(snapshot.wantedTables ?? []);
     return {
       started,
       pump,
@@ -237,12 +244,7 @@ export class Reader {
       lastTimeMicros: clock.now() * 1000,
       inTransaction: false,
       savedRevision: -1,
-      tables: new CapturedTables({
-        ...this.#options,
-        complete: snapshot.completeTables,
-        resync,
-        logger: this.#logger,
-      }),
+      tables,
       resync,
       stop,
       snapshotState: snapshot.state,
@@ -258,9 +260,9 @@ export class Reader {
     this.#state = 'streaming';
     this.#position = from;
     const captured = await this.#options.source.tableSchemas();
-    const isWhole = session.tables.findLacking(captured, session.snapshotState === 'done');
-    if (isWhole) await this.#filled();
-    if (session.resync.holds) await this.#resyncAt(session, from);
+    session.tables.findLacking(captured, session.snapshotState === 'done');
+    if (session.tables.isWhole) await this.#filled();
+    if (session.resync.isDue) await this.#resyncAt(session, from);
     for await (const items of this.#options.source.stream({ from, signal: stop })) {
       await this.#handleAll(session, items);
     }
@@ -360,28 +362,28 @@ export class Reader {
   /** A place between transactions was reached. */
   #passTo(session: Session, position: SourcePosition): Promise<void> | null {
     this.#position = position;
-    if (session.resync.holds) return this.#resyncAt(session, position);
-    session.tracker.commit({ position, transactionCounter: session.router.transactionCounter });
-    return null;
+    this.#settle(session, position);
+    return session.resync.isDue ? this.#resyncAt(session, position) : null;
   }
 
-  /** Reads what is due there; the checkpoint follows once no table is wanted any more. */
+  #settle({ tracker, router }: Session, position: SourcePosition): void {
+    tracker.commit({ position, transactionCounter: router.transactionCounter });
+  }
+
+  /** Reads what is due there. */
   async #resyncAt(session: Session, position: SourcePosition): Promise<void> {
-    const { resync, router, tracker, stop } = session;
-    while (resync.holds && !stop.aborted) {
+    const { resync, router, stop } = session;
+    while (resync.isDue && !stop.aborted) {
       await resync.open(position, router.ahead, stop);
       if (resync.place === null || compareBinlogPositions(position, resync.place) < 0) break;
       await this.#readAgain(session);
+      this.#settle(session, position);
     }
-    if (!resync.holds) tracker.commit({ position, transactionCounter: router.transactionCounter });
   }
 
   async #beginBehindView(session: Session, item: SourceItem & { kind: 'begin' }): Promise<void> {
-    const position = this.#position ?? NO_POSITION;
     await this.#readAgain(session);
-    if (!session.resync.holds) {
-      session.tracker.commit({ position, transactionCounter: session.router.transactionCounter });
-    }
+    this.#settle(session, this.#position ?? NO_POSITION);
     session.router.begin(item);
     session.inTransaction = true;
     session.lastTimeMicros = item.commitTimeMicros;
@@ -396,6 +398,7 @@ export class Reader {
     const { table, snapshot } = view;
     metrics.reader.snapshotRunning.set({ source }, 1);
     router.beginView(snapshot.position, clock.now() * 1000);
+    session.inTransaction = true;
     try {
       for await (const items of snapshot.items) await this.#handleAll(session, items);
       if (stop.aborted) return;
@@ -405,6 +408,7 @@ export class Reader {
       return;
     } finally {
       router.endView();
+      session.inTransaction = false;
       metrics.reader.snapshotRunning.set({ source }, 0);
       await snapshot.close();
     }
@@ -475,7 +479,7 @@ export class Reader {
         if (waiting !== null) await waiting;
       }
       // closes what the heartbeats opened in the tracker, so that an idle source's checkpoint moves
-      if (!session.inTransaction && !session.resync.holds && this.#position !== null) {
+      if (!session.inTransaction && this.#position !== null) {
         const { transactionCounter } = session.router;
         session.tracker.keepalive({ position: this.#position, transactionCounter });
       }
@@ -500,13 +504,18 @@ export class Reader {
     const { revision } = tracker;
     const { end, partitions } = tracker.current();
     const { floors = [] } = started.keeper.current ?? {};
+    const wanted = session.resync.tables;
     const ahead = floors.filter((floor) => compareBinlogPositions(floor, end.position) >= 0);
     await started.keeper.save({
       position: end.position,
       transactionCounter: end.transactionCounter,
       partitions,
       schemaHistory: this.#options.schemaHistory?.head ?? null,
-      snapshot: { state: session.snapshotState, completeTables: session.tables.complete },
+      snapshot: {
+        state: session.snapshotState,
+        completeTables: session.tables.complete,
+        ...(wanted.length === 0 ? {} : { wantedTables: wanted }),
+      },
       ...(ahead.length === floors.length ? {} : { floors: ahead }),
     });
     session.savedRevision = revision;

@@ -127,21 +127,68 @@ test('killed at any step of it, once or twice', async () => {
   }
 });
 
-test('the checkpoint stays before the cause until the rows are acked', async () => {
+test('a checkpoint behind the cause names the table until its rows are acked', async () => {
   const place = placeOf(UNSEEN);
   const cause = place.server.positionAfter(2).offset;
-  let met = 0;
+  const met = { named: 0, whole: 0 };
   for (let at = 1; ; at += 1) {
     const attempt = { ...placeOf([]), server: place.server };
     place.server.happened = 0;
-    const { lived } = await live(attempt, { at, late: false }, { captures: ['a', 'b'], ahead: 100 });
-    if (lived) break;
-    if ((await transport.describeTopic(attempt.topic)) === null) continue;
+    const { lived } = await live(attempt, { at, late: false }, { captures: ['a', 'b'], ahead: 100, saves: 100 });
+    const { stored } = attempt.checkpoints;
+    if (stored === null || stored.position.offset <= cause) continue;
+    const isNamed = stored.snapshot.wantedTables?.some(({ table }) => table === 'a') === true;
     const swept = (await effective(attempt)).filter(({ message }) => message.operation === 'sweep').length;
-    if (swept < PARTITIONS) assert.ok((attempt.checkpoints.stored?.position.offset ?? 0) <= cause, `killed at ${at}`);
-    else met += 1;
+    if (isNamed) met.named += 1;
+    else assert.equal(swept, PARTITIONS, `killed at ${at}`);
+    if (swept === PARTITIONS) met.whole += 1;
+    if (lived) break;
   }
-  assert.ok(met > 0, 'it was never killed behind it');
+  assert.ok(met.named > 0 && met.whole > 0, JSON.stringify(met));
+});
+
+test('the checkpoint moves on while tables are changed unseen all the time, and the tables are read by the next lives', async () => {
+  const place = placeOf([[put(1, '1'), put(1, '1', 'b')]]);
+  const captures = ['a', 'b'];
+  for (let round = 2; round < 20; round += 1) {
+    const table = round % 2 === 0 ? 'a' : 'b';
+    const seen = put(2, String(round), table);
+    place.server.commit(seen, { unseen: table, changes: [put(1, String(round), table)] });
+  }
+  // no view is ever read to its end
+  const broken = Array.from({ length: 1000 }, () => 0);
+  await live(place, undefined, { captures, ahead: 1, breaks: broken, beats: 0, saves: 100 });
+  const { stored } = place.checkpoints;
+  assert.equal(stored?.position.offset, place.server.position.offset);
+  assert.deepEqual(stored?.snapshot.wantedTables?.map(({ table }) => table).sort(), captures);
+  assert.deepEqual((await effective(place)).filter(({ message }) => message.operation === 'read'), []);
+  for (const at of [8, 11, 14, 17]) await live(place, { at, late: at % 2 === 0 }, { captures, beats: 1 });
+  await live(place, undefined, { captures, beats: 0 });
+  assertExact(await effective(place), place.server, 'after all');
+  assert.equal(place.checkpoints.stored?.snapshot.wantedTables, undefined);
+  assert.deepEqual(place.checkpoints.stored?.snapshot.completeTables, ['shop.a', 'shop.b']);
+});
+
+test('a table that the checkpoint wants read: warn leaves it, and says so; one that is captured no more is forgotten', async () => {
+  const place = placeOf(UNSEEN);
+  const both = { captures: ['a', 'b'], beats: 0 };
+  await live(place, undefined, { ...both, breaks: Array.from({ length: 1000 }, () => 0) });
+  assert.deepEqual(place.checkpoints.stored?.snapshot.wantedTables, [{ database: 'shop', table: 'a' }]);
+  const stop = new AbortController();
+  const { reader } = readerOf(place, new Life(), { ...both, onUnseenChange: 'warn', atEnd: () => stop.abort() });
+  await reader.run(stop.signal);
+  assert.deepEqual(reader.status().missingTables, ['shop.a', 'shop.b']);
+  assert.equal(place.checkpoints.stored?.snapshot.wantedTables, undefined);
+});
+
+test('what the log holds of a table that is not captured for a while is not taken for whole', async () => {
+  const place = placeOf([[put(1, '1'), put(1, '1', 'b')]]);
+  await live(place, undefined, { captures: ['a', 'b'], start: 'snapshot', beats: 0 });
+  place.server.commit(put(1, '2', 'b')).commit(put(1, '3'));
+  await live(place, undefined, { captures: ['a'], fingerprint: 'config-2', beats: 0 });
+  assert.deepEqual(place.checkpoints.stored?.snapshot.completeTables, ['shop.a']);
+  await live(place, undefined, { captures: ['a', 'b'], beats: 0 });
+  assertExact(await effective(place), place.server, 'captured again');
 });
 
 test('a view that breaks off is begun again', async () => {

@@ -14,8 +14,8 @@ import { Backoff, isRetriableError } from '@mysync/flow';
 import type { BinlogSource, Snapshot, SnapshotProgress, UnseenCause } from '@mysync/source-mysql';
 import type { Logger } from '@mysync/telemetry';
 
-/** Why a table is read again: what the log told, an ALTER, or that its rows were never read. */
-export type ResyncCause = UnseenCause | 'alter' | 'captured';
+/** Why a table is read again: what the log told, an ALTER, that its rows were never read, or one of these in an earlier life. */
+export type ResyncCause = UnseenCause | 'alter' | 'captured' | 'unfinished';
 
 export interface TableResyncOptions {
   readonly source: Pick<BinlogSource, 'snapshot'>;
@@ -53,8 +53,8 @@ const TRY_AGAIN_MS = 50;
 /**
  * Which tables are to be read again, and the view through which the next of them is (spec: docs/spec/table-resync.md).
  *
- * 1. A table is wanted from the moment its cause is met until its rows as of a place behind the cause are acked; while one is wanted the
- *    checkpoint stays where it was (`holds`), so that a restart meets the cause again.
+ * 1. A table is wanted from the moment its cause is met until its rows as of a place behind the cause are acked. Every checkpoint names those
+ *    that are wanted when it is saved, so that a restart which does not meet the cause again wants them, too.
  * 2. A view is opened between transactions only, while the stream stands still, and kept only if it is no older than anything the stream
  *    handed over, in this life or in the one before.
  * 3. One view at a time, of one table.
@@ -74,8 +74,8 @@ export class TableResync {
     this.#options = options;
   }
 
-  /** The checkpoint must not move. */
-  get holds(): boolean {
+  /** Some table is wanted. */
+  get isDue(): boolean {
     return this.#wanted.size > 0;
   }
 

@@ -39,7 +39,9 @@ export async function openSnapshot(options: OpenSnapshotOptions): Promise<Snapsh
     const captures = (ref: TableRef): boolean => source.captures(ref) && (wanted?.has(tableRefKey(ref)) ?? true);
     const tables = await listTables(control, captures);
     const listed = new Set(tables.map(tableRefKey));
-    for (const ref of only ?? []) if (!listed.has(tableRefKey(ref))) await requireGone(control, ref);
+    for (const ref of only ?? []) {
+      if (source.captures(ref) && !listed.has(tableRefKey(ref))) await requireGone(control, ref);
+    }
     if (tables.length === 0 && only === undefined) {
       throw sourceErrors.SOURCE_TABLES_NONE({ message: 'no table that the user can see is to be captured' });
     }
