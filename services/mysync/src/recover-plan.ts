@@ -22,7 +22,7 @@ export interface LaggingPartition {
   readonly partition: number;
   /** A row that is set aside; absent when the partition itself lags. */
   readonly row?: string;
-  /** Begin of the transaction of the last change applied; null: it is not known, since the change was of a snapshot. */
+  /** Begin of the transaction of the last change applied, or the place that its rows are of; null: there is none to go on from. */
   readonly position: string | null;
 }
 
@@ -45,16 +45,22 @@ interface Applied {
  *
  * 1. A partition that has applied all that was published up to the checkpoint does not count: what was published beyond that is read again anyway.
  * 2. A row that is set aside counts as what it is: a change that is not applied. Its message was in the lost log.
- * 3. Versions are a function of the place in the source: each marker says which one belonged to its own, so a counter that jumped in between
+ * 3. A partition whose last change was a row of a view or of the first snapshot may lack others of it, all named alike, which are not in the source's
+ *    log: it counts from the place that they are of, if the reader reads all tables again (`readsAgain`); else it cannot be placed.
+ * 4. Versions are a function of the place in the source: each marker says which one belonged to its own, so a counter that jumped in between
  *    jumps there again.
  */
-export function planRecovery(checkpoint: Checkpoint, marked: readonly MarkedPartition[]): RecoveryPlan {
+export function planRecovery(
+  checkpoint: Checkpoint,
+  marked: readonly MarkedPartition[],
+  readsAgain: boolean,
+): RecoveryPlan {
   const own = { ...checkpoint.position, transactionCounter: checkpoint.transactionCounter };
   const floors: CounterFloor[] = [floorAt(own)];
   const lagging: LaggingPartition[] = [];
   let lowest: CounterFloor | null = null;
   const count = (place: Omit<LaggingPartition, 'position'>, applied: Applied): void => {
-    const floor = floorOf(applied);
+    const floor = applied.change.ordinal > 0 || readsAgain ? floorOf(applied) : null;
     lagging.push({ ...place, position: floor === null ? null : formatBinlogPosition(floor) });
     if (floor !== null && (lowest === null || compareBinlogPositions(floor, lowest) < 0)) lowest = floor;
   };
@@ -79,9 +85,9 @@ export function planRecovery(checkpoint: Checkpoint, marked: readonly MarkedPart
   };
 }
 
-/** null: a row of a snapshot or of a table that was read again, or nothing yet: what else came with it is not in the source's log. */
+/** null: nothing was applied yet. The counter in the version of a view's rows (ordinal 0) is that of the next transaction, too. */
 function floorOf({ version, change }: Applied): CounterFloor | null {
-  if (change.file === '' || change.ordinal === 0) return null;
+  if (change.file === '') return null;
   const counter = Number(BigInt(version) >> BigInt(ORDINAL_BITS)) - Math.floor(change.ordinal / 2 ** ORDINAL_BITS);
   return floorAt({ ...change, transactionCounter: Math.max(0, counter - 1) });
 }
@@ -90,6 +96,8 @@ function floorAt({ file, offset, transactionCounter }: CounterFloor): CounterFlo
   return { file, offset, transactionCounter };
 }
 
+/** All that was published up to the one was applied with the other. */
 function isSame(a: ChangeId, b: ChangeId): boolean {
-  return a.file === b.file && a.offset === b.offset && a.ordinal === b.ordinal;
+  if (a.file !== b.file || a.offset !== b.offset || a.ordinal !== b.ordinal) return false;
+  return a.ordinal > 0 || a.file === '';
 }

@@ -109,16 +109,26 @@ class Recovery {
       throw commandErrors.RECOVER_NOT_NEEDED({ message: 'the log of the checkpoint is there', where });
     }
     if (topic !== null && !isStarted) await this.#requireEmpty(topic);
-    const plan = isStarted ? planRecovery(checkpoint, []) : planRecovery(checkpoint, this.#marked);
+    const plan = isStarted
+      ? planRecovery(checkpoint, [], false)
+      : planRecovery(checkpoint, this.#marked, this.#readsAgain);
     const lost = plan.lagging.find(({ position }) => position === null);
     if (lost !== undefined) {
-      const message = `sink ${lost.sink} lacks rows of a snapshot in partition ${lost.partition}${lost.row === undefined ? '' : ` (${lost.row})`}: they are not in the source's log`;
+      const message = `sink ${lost.sink} lacks rows of tables that were read as a whole, in partition ${lost.partition}${lost.row === undefined ? '' : ` (${lost.row})`}: they are not in the source's log`;
       throw commandErrors.RECOVER_IMPOSSIBLE({
         message,
         where: { ...where, sink: lost.sink, partition: lost.partition },
       });
     }
     return plan;
+  }
+
+  /** The reader will read all tables again: `CapturedTables.findLacking`. */
+  get #readsAgain(): boolean {
+    const { config, source, checkpoint } = this.#options;
+    const { onUnseenChange, onUnseenChangeOf } = config.sources[source] ?? {};
+    const policies = [onUnseenChange, ...Object.values(onUnseenChangeOf ?? {})];
+    return checkpoint.snapshot.state === 'done' && policies.every((policy) => policy === 'resync');
   }
 
   async perform(plan: RecoveryPlan, save: (next: Checkpoint) => Promise<void>): Promise<void> {
@@ -144,7 +154,7 @@ class Recovery {
           change: { file: '', offset: 0, gtid: '', ordinal: 0 },
         })),
         // Where the existing rows were asked for at first, the reader reads the tables again beside the stream.
-        snapshot: { state: checkpoint.snapshot.state, completeTables: [] },
+        snapshot: { ...checkpoint.snapshot, completeTables: [] },
         savedAt: new Date(systemClock.now()).toISOString(),
       });
     }

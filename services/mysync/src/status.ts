@@ -133,8 +133,7 @@ function sourceState(source: string, live: ProcessStatus | null, checkpoint: Che
     snapshot: checkpoint?.snapshot.state ?? 'none',
     completeTables: reader?.completeTables ?? checkpoint?.snapshot.completeTables ?? [],
     missingTables: reader?.missingTables ?? [],
-    resyncingTables:
-      reader?.resyncingTables ?? (checkpoint?.snapshot.wantedTables ?? []).map(formatTableRef).sort(),
+    resyncingTables: reader?.resyncingTables ?? (checkpoint?.snapshot.wantedTables ?? []).map(formatTableRef).sort(),
   };
 }
 

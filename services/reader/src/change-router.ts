@@ -1,11 +1,5 @@
 import type { CounterFloor } from '@mysync/checkpoint';
-import {
-  type BinlogPosition,
-  type ChangeId,
-  compareBinlogPositions,
-  NO_CHANGE,
-  nextTransactionCounter,
-} from '@mysync/core';
+import { type BinlogPosition, type ChangeId, compareBinlogPositions, nextTransactionCounter } from '@mysync/core';
 import type { SourceItem, SourceRow, SourceTableChange } from '@mysync/source-mysql';
 import {
   type EncodedControl,
@@ -112,13 +106,8 @@ export class ChangeRouter {
     if (this.#waiting > 0) this.#passFrontiers(item.id);
   }
 
-  /** Rows of a snapshot follow: their version is the counter as it stands, below that of every later transaction. */
-  beginSnapshot(timeMicros: number): void {
-    this.#beginAs(NO_CHANGE, timeMicros);
-  }
-
   /**
-   * Rows of a table as of a place that reading has come to follow, until `endView`. With the ordinal 0 their version is the one just before
+   * Rows of tables as of a place that reading has come to follow, until `endView`. With the ordinal 0 their version is the one just before
    * that of the next transaction's first change.
    */
   beginView(place: BinlogPosition, commitTimeMicros: number): void {

@@ -276,19 +276,19 @@ export class Reader {
     metrics.reader.snapshotRunning.set({ source: sourceName }, 1);
     try {
       const { position } = snapshot;
-      session.router.beginSnapshot(this.#options.clock.now() * 1000);
+      session.router.beginView(position, this.#options.clock.now() * 1000);
       this.#position = position;
       session.inTransaction = true;
       for await (const items of snapshot.items) {
         await this.#handleAll(session, items);
         // the checkpoint says 'running' still, but its marks follow: the tail that a restart reads stays short
-        session.tracker.commit({ position, transactionCounter: session.router.transactionCounter });
+        this.#settle(session, position);
       }
       session.inTransaction = false;
       if (stop.aborted) return null;
       await session.pump.drain();
-      const transactionCounter = session.router.commit({ ordinals: 0 });
-      session.tracker.commit({ position, transactionCounter });
+      session.router.endView();
+      this.#settle(session, position);
       session.tables.allRead(snapshot.tables);
       session.snapshotState = 'done';
       await this.#saveCheckpoint(session);
