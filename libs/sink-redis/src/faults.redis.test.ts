@@ -44,11 +44,13 @@ test('kill -9 in the middle of a load, twice: nothing lost, nothing stale', asyn
   const doubts: string[] = [];
   sink.onDoubt((reason) => doubts.push(reason));
   let restart: Promise<unknown> = Promise.resolve();
-  const report = await runLoad(sink, { topic: 't', partition: 0 }, load, async (at) => {
-    if (at !== 40 && at !== 80) return;
-    await restart;
-    const kill = server.kill();
-    restart = kill.then(() => server.up());
+  const report = await runLoad(sink, { topic: 't', partition: 0 }, load, {
+    onBatch: async (at) => {
+      if (at !== 40 && at !== 80) return;
+      await restart;
+      const kill = server.kill();
+      restart = kill.then(() => server.up());
+    },
   });
   await restart;
   const redis = new Redis(addressOf(server));
@@ -66,17 +68,19 @@ test('a Redis that comes back with an older state is filled again from its own m
   await using sink = sinkOn(addressOf(server));
   let dump: { key: string; value: Buffer }[] = [];
   let restored = false;
-  const report = await runLoad(sink, stream, load, async (at) => {
-    if (at === 20 && !restored) {
-      const keys = await redis.keys('*');
-      dump = await Promise.all(keys.map(async (key) => ({ key, value: await redis.dumpBuffer(key) })));
-    }
-    // What a failover to a replica that lagged does: everything is as it was at batch 20.
-    if (at === 50 && !restored) {
-      restored = true;
-      await redis.flushall();
-      for (const { key, value } of dump.splice(0)) await redis.restore(key, 0, value);
-    }
+  const report = await runLoad(sink, stream, load, {
+    onBatch: async (at) => {
+      if (at === 20 && !restored) {
+        const keys = await redis.keys('*');
+        dump = await Promise.all(keys.map(async (key) => ({ key, value: await redis.dumpBuffer(key) })));
+      }
+      // What a failover to a replica that lagged does: everything is as it was at batch 20.
+      if (at === 50 && !restored) {
+        restored = true;
+        await redis.flushall();
+        for (const { key, value } of dump.splice(0)) await redis.restore(key, 0, value);
+      }
+    },
   });
   assert.deepEqual(await namesIn(redis, schema), new Map(load.expected));
   assert.equal(report.resumes, 1);

@@ -5,6 +5,8 @@ import type { DeleteChange, PutChange, Sink, StreamRef } from '@mysync/sink';
 import { del, itemRow, put } from '@mysync/sink/conformance';
 
 const RETRY_MS = 20;
+/** Loads take seconds; a machine at its limits makes that tens. */
+const LOAD_TIMEOUT_MS = 120_000;
 
 /** Rows of `items`, each batch touching random ids; a third of the changes are deletes. */
 export class Load {
@@ -38,31 +40,43 @@ export interface RunReport {
   readonly resumes: number;
 }
 
-/** Applies all batches; `onBatch` is called before each. */
-export async function runLoad(
-  sink: Sink,
-  stream: StreamRef,
-  load: Load,
-  onBatch: (at: number) => Promise<void> | void = () => undefined,
-): Promise<RunReport> {
-  const signal = new AbortController().signal;
+export interface RunOptions {
+  /** Called before each batch. */
+  readonly onBatch?: (at: number) => Promise<void> | void;
+  /** What the servers say of themselves, for the message when the load does not get on. */
+  readonly state?: () => Promise<string>;
+  readonly signal?: AbortSignal;
+}
+
+/** Applies all batches, in LOAD_TIMEOUT_MS at most. */
+export async function runLoad(sink: Sink, stream: StreamRef, load: Load, options: RunOptions = {}): Promise<RunReport> {
+  const { onBatch, state, signal: ended } = options;
+  const deadline = AbortSignal.timeout(LOAD_TIMEOUT_MS);
+  const signal = ended === undefined ? deadline : AbortSignal.any([deadline, ended]);
   let retries = 0;
   let resumes = 0;
+  let at = 0;
   const retrying = async <T>(call: () => Promise<T>): Promise<T> => {
     for (;;) {
       try {
         return await call();
       } catch (error) {
-        if (!isMysyncError(error) || !error.retriable) throw error;
-        retries++;
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+        const goesOn = isMysyncError(error) && error.retriable;
+        if (goesOn && !signal.aborted) {
+          retries++;
+          await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+          continue;
+        }
+        if (!deadline.aborted) throw error;
+        const where = `batch ${at} of ${load.batches.length}, ${retries} retries, ${resumes} resumes`;
+        throw new Error(`the load does not get on: ${where}\n${await state?.()}`, { cause: error });
       }
     }
   };
   let marker = await retrying(() => sink.readMarker(stream));
-  let at = next(marker);
+  at = next(marker);
   while (at < load.batches.length) {
-    await onBatch(at);
+    await onBatch?.(at);
     const batch = { stream, changes: load.batches[at] ?? [], marker: { expected: marker, next: text(at + 1) } };
     const outcome = await retrying(() => sink.apply(batch, signal));
     if (outcome.status === 'applied') {

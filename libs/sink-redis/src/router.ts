@@ -16,6 +16,8 @@ interface Pending {
   /** Where a redirection points; else the slot's owner. */
   readonly address: RedisAddress | null;
   readonly asking: boolean;
+  /** Where it was last sent to and what was said there, when it was not executed. */
+  readonly why: string;
 }
 
 /** A slot on its way: some keys are here, some there. It passes. */
@@ -56,10 +58,12 @@ export class ClusterRouter {
   async run(requests: readonly SlotRequest[], signal?: AbortSignal): Promise<unknown[]> {
     const replies = new Array<unknown>(requests.length);
     const end = systemClock.monotonic() + this.#settings.commandTimeoutMs;
-    let pending: readonly Pending[] = requests.map((_, at) => ({ at, address: null, asking: false }));
+    let pending: readonly Pending[] = requests.map((_, at) => ({ at, address: null, asking: false, why: '' }));
     for (let round = 0; pending.length > 0; round++) {
       if (round > 0 && systemClock.monotonic() > end) {
-        throw sinkErrors.SINK_UNREACHABLE({ message: `the cluster did not take ${pending.length} commands in time` });
+        throw sinkErrors.SINK_UNREACHABLE({
+          message: `the cluster did not take ${pending.length} commands in time; the last answer was ${pending[0]?.why}`,
+        });
       }
       const map = await this.slotMap();
       const groups = group(pending, requests, map);
@@ -115,18 +119,19 @@ export class ClusterRouter {
   #redirect(at: number, error: Error, connection: RedisConnection): Pending | null {
     const code = replyCode(error);
     const target = error.message.split(' ')[2] ?? '';
+    const why = `'${error.message}' of ${connection.name}`;
     if (code === 'MOVED') this.#stale = true;
     if (code === 'MOVED' || code === 'ASK') {
-      return { at, address: parseAddress(target, connection.address), asking: code === 'ASK' };
+      return { at, address: parseAddress(target, connection.address), asking: code === 'ASK', why };
     }
     if (code === 'NOSCRIPT') {
       // The next connection loads the scripts again.
       connection.destroy('the script cache was emptied');
-      return { at, address: null, asking: false };
+      return { at, address: null, asking: false, why };
     }
     if (code === 'CLUSTERDOWN' || code === 'MASTERDOWN' || code === 'LOADING') this.#stale = true;
     const moving = code === 'TRYAGAIN' || code === 'CLUSTERDOWN' || isNonLocal(error);
-    return moving ? { at, address: null, asking: false } : null;
+    return moving ? { at, address: null, asking: false, why } : null;
   }
 
   /** What every master takes that we are connected to. */
