@@ -94,6 +94,11 @@ const CONFLICTS: readonly (readonly [string, RegExp, (raw: Raw) => void])[] = [
     (raw) => Object.assign(raw.sinks['cache']!, { cluster: true, db: 1 }),
   ],
   [
+    'a span that is applied again and outlasts the deletions',
+    /may be older than the deletions/,
+    (raw) => Object.assign(raw.sinks['cache']!, { cluster: true, failoverReplayMs: 50_000, deletedTtlSeconds: 100 }),
+  ],
+  [
     'a sorted set without a score',
     /a sorted set needs a score/,
     (raw) => (raw.sinks['cache']!['tables'] = [{ match: 'a.b', indexes: [{ kind: 'sorted-set', key: 'k' }] }]),

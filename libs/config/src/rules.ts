@@ -222,6 +222,11 @@ function redisRules(
   if (sink.cluster && store.db !== 0) {
     conflict(findings, where([...path, 'db']), 'a cluster has only database 0', 'Leave db out.');
   }
+  if (sink.cluster && sink.failoverReplayMs * 2 >= sink.deletedTtlSeconds * 1000) {
+    const message = 'what is applied again may be older than the deletions that are kept';
+    const remedy = 'Make deletedTtlSeconds more than twice as long as failoverReplayMs.';
+    conflict(findings, where([...path, 'failoverReplayMs']), message, remedy);
+  }
   sink.tables.forEach((rule, index) => {
     rule.indexes?.forEach((each, at) => {
       const place = where([...path, 'tables', index, 'indexes', at]);

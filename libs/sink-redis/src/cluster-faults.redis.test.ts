@@ -20,6 +20,7 @@ test('slots that move under pipelines of 1000 commands: nothing lost, nothing st
   sink.onDoubt((reason) => doubts.push(reason));
   const load = new Load(schema, { batches: 60, rows: 1_000, ids: 3_000 });
   const over = new AbortController();
+  const holders = await sink.holders?.();
   let moves = 0;
   const move = async (): Promise<void> => {
     while (!over.signal.aborted) {
@@ -35,6 +36,7 @@ test('slots that move under pipelines of 1000 commands: nothing lost, nothing st
   const loading = runLoad(sink, stream, load, { state: () => nodes.state(), signal: over.signal });
   await Promise.all([moving, loading.finally(() => over.abort())]);
   assert.deepEqual(await nodes.names(), new Map(load.expected));
+  assert.equal(await sink.holders?.(), holders, 'the same masters, wherever their slots are');
   assert.ok(moves >= 3 && doubts.length > 0, `${moves} moves`);
 });
 
@@ -81,6 +83,7 @@ test('a replica takes over, by order and after a kill -9: what the master had no
   await using sink = nodes.sink();
   const load = new Load(schema, { batches: 80, rows: 300, ids: 1_000 });
   const isMaster = async (client: Redis): Promise<boolean> => (await client.role())[0] === 'master';
+  const holders = new Set<string | undefined>([await sink.holders?.()]);
   let over: Promise<unknown> = Promise.resolve();
   await runLoad(sink, stream, load, {
     onBatch: async (at) => {
@@ -93,6 +96,7 @@ test('a replica takes over, by order and after a kill -9: what the master had no
       }
       if (at === 40) {
         await over;
+        holders.add(await sink.holders?.());
         const masters = await nodes.masters();
         const part = nodes.clients.indexOf(masters[0] as Redis) + 1;
         await server.kill(`n${part}`);
@@ -100,7 +104,9 @@ test('a replica takes over, by order and after a kill -9: what the master had no
     },
     state: () => nodes.state(),
   });
+  holders.add(await sink.holders?.());
   assert.deepEqual(await nodes.names(), new Map(load.expected));
+  assert.equal(holders.size, 3, 'each replica that took over is told');
 });
 
 test('the marker: gone when one master lost everything, the same when the slots it lies in move', async () => {

@@ -48,6 +48,10 @@ export class Cluster implements RedisBackend {
     return await this.#markers.read(stream);
   }
 
+  async holders(): Promise<string> {
+    return (await this.#router.slotMap()).holders;
+  }
+
   async applyRows(batch: RowBatch, encoder: RowEncoder, signal: AbortSignal): Promise<ApplyOutcome> {
     const { stream, marker } = batch;
     if (marker !== null && batch.changes.length > 0) {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { RedisAddress } from './options.ts';
 import { SLOTS } from './slot.ts';
 
@@ -10,18 +11,33 @@ export interface ClusterMaster {
 /** Which master owns which slot, as one node told. */
 export class SlotMap {
   readonly masters: readonly ClusterMaster[];
+  /**
+   * Names the masters by their ids, wherever their slots are: a slot that moves takes its keys along, confirmed by both sides (MIGRATE);
+   * a replica that becomes a master may lack what its master had confirmed.
+   */
+  readonly holders: string;
   readonly #owners: readonly (ClusterMaster | undefined)[];
 
-  private constructor(owners: readonly (ClusterMaster | undefined)[], masters: readonly ClusterMaster[]) {
+  private constructor(
+    owners: readonly (ClusterMaster | undefined)[],
+    masters: readonly ClusterMaster[],
+    ids: ReadonlySet<string>,
+  ) {
     this.#owners = owners;
     this.masters = masters;
+    this.holders = createHash('sha1')
+      .update([...ids].sort().join())
+      .digest('hex')
+      .slice(0, 16);
   }
 
   /** `reply` to CLUSTER SLOTS: [first, last, [host, port, id …], replicas …] per range. A node without a host is the one asked. */
   static parse(reply: unknown, asked: RedisAddress): SlotMap {
     const lowest = new Map<string, number>();
+    const ids = new Set<string>();
     const ranges = (reply as unknown[][]).map(([first, last, node]) => {
-      const [host, port] = node as [string | null, number];
+      const [host, port, id] = node as [string | null, number, string];
+      ids.add(id);
       const address = { host: host === null || host === '' || host === '?' ? asked.host : host, port };
       const name = addressName(address);
       lowest.set(name, Math.min(lowest.get(name) ?? SLOTS, first as number));
@@ -34,7 +50,7 @@ export class SlotMap {
       masters.set(name, master);
       owners.fill(master, first, last + 1);
     }
-    return new SlotMap(owners, [...masters.values()]);
+    return new SlotMap(owners, [...masters.values()], ids);
   }
 
   owner(slot: number): ClusterMaster | undefined {

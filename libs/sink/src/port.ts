@@ -102,6 +102,12 @@ export interface Sink {
   readMarker(stream: StreamRef): Promise<string | null>;
 
   /**
+   * Which servers hold the data, as a short text. Only where a row may be lost with its server though the marker that follows it is not
+   * (a cluster): when this text is another one than when the marker was written, the writer applies again what it applied shortly before.
+   */
+  holders?(): Promise<string>;
+
+  /**
    * Makes the batch visible and moves the marker, as atomically as the store allows: never the marker before the changes.
    * A transient failure (connection, overload, failover) rejects with a `retriable` catalogue error; the caller
    * calls again with the same batch, so it must be idempotent. Never applied in part out of order for one key.

@@ -171,10 +171,8 @@ async function openReader(service: Service, source: string, checkpoints: OwnedCh
 
 async function openWriter(service: Service, sinkName: string, source: string): Promise<WriterPart> {
   const { config, lifecycle, logger, metrics, transport } = service;
-  const { maxBatchChanges, maxBatchBytes, commitIntervalMs, handoverMs, maxParkedKeys } = required(
-    config.sinks,
-    sinkName,
-  );
+  const sinkConfig = required(config.sinks, sinkName);
+  const { maxBatchChanges, maxBatchBytes, commitIntervalMs, handoverMs, maxParkedKeys } = sinkConfig;
   const sink = await openSink(config, sinkName, source, logger);
   lifecycle.opened(`sink ${sinkName} of ${source}`, sink, (opened) => opened.close());
   return writerPart({
@@ -191,6 +189,7 @@ async function openWriter(service: Service, sinkName: string, source: string): P
     deleteRetentionMs: config.transport.compacted ? config.transport.deleteRetentionMs : null,
     onPoison: poisonPolicy(config, sinkName),
     maxParkedKeys,
+    replayMs: sinkConfig.kind === 'redis' ? sinkConfig.failoverReplayMs : 0,
     deadLetterTopic: deadLetterSpec(config, sinkName, source),
     isLogIncomplete: () => new IncompleteLog(transport, topicSpec(config, source)).read(),
     clock: systemClock,

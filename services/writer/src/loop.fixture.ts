@@ -34,6 +34,7 @@ export interface SetUp {
   readonly deleteRetentionMs?: number;
   readonly onPoison?: PoisonPolicy;
   readonly maxParkedKeys?: number;
+  readonly replayMs?: number;
   readonly deadLetters?: DeadLetters;
   readonly incomplete?: boolean;
 }
@@ -53,6 +54,7 @@ export function setUp(given: SetUp = {}) {
     deleteRetentionMs: given.deleteRetentionMs ?? null,
     onPoison: () => given.onPoison ?? 'halt',
     maxParkedKeys: given.maxParkedKeys ?? 100,
+    replayMs: given.replayMs ?? 60_000,
     isLogIncomplete: () => Promise.resolve(given.incomplete ?? false),
     deadLetters: given.deadLetters ?? new MemoryLetters(),
     clock,

@@ -1,5 +1,6 @@
 import type { ChangeId } from '@mysync/core';
 import type { GuardState } from '@mysync/flow';
+import type { EarlierPlace } from './earlier-places.ts';
 import { writerErrors } from './errors.ts';
 import { isParkedKey, type ParkedKey } from './parked-keys.ts';
 
@@ -22,6 +23,9 @@ export interface AppliedMarker {
   readonly unreadSinceMs?: number;
   /** Keys that are set aside, with the newest change of each. Absent when there are none. */
   readonly parked?: readonly ParkedKey[];
+  /** Which servers held the data when it was written, where the sink tells; with it, where the marker stood before. */
+  readonly holders?: string;
+  readonly earlier?: readonly EarlierPlace[];
 }
 
 const FORMAT = 1;
@@ -51,15 +55,29 @@ function isMarker(value: unknown): value is AppliedMarker & { format: number } {
     marker.format === FORMAT &&
     typeof marker.topicId === 'string' &&
     Number.isSafeInteger(marker.partitions) &&
-    Number.isSafeInteger(marker.nextOffset) &&
-    isGuardState(marker.guard) &&
-    typeof marker.version === 'string' &&
-    /^\d+$/.test(marker.version) &&
-    typeof marker.change === 'object' &&
-    marker.change !== null &&
+    isPlace(marker) &&
     (marker.unreadSinceMs === undefined || Number.isFinite(marker.unreadSinceMs)) &&
-    (marker.parked === undefined || (Array.isArray(marker.parked) && marker.parked.every(isParkedKey)))
+    (marker.parked === undefined || (Array.isArray(marker.parked) && marker.parked.every(isParkedKey))) &&
+    (marker.holders === undefined || typeof marker.holders === 'string') &&
+    (marker.earlier === undefined || (Array.isArray(marker.earlier) && marker.earlier.every(isEarlierPlace)))
   );
+}
+
+function isPlace({ nextOffset, guard, version, change }: Partial<AppliedMarker>): boolean {
+  return (
+    Number.isSafeInteger(nextOffset) &&
+    isGuardState(guard) &&
+    typeof version === 'string' &&
+    /^\d+$/.test(version) &&
+    typeof change === 'object' &&
+    change !== null
+  );
+}
+
+function isEarlierPlace(value: unknown): value is EarlierPlace {
+  if (typeof value !== 'object' || value === null) return false;
+  const place = value as Partial<EarlierPlace>;
+  return isPlace(place) && Number.isFinite(place.unreadSinceMs) && Number.isFinite(place.atMs);
 }
 
 function isGuardState(value: unknown): value is GuardState {

@@ -25,6 +25,8 @@ export interface PartitionLoopOptions {
   readonly deleteRetentionMs: number | null;
   readonly onPoison: (table: TableRef) => PoisonPolicy;
   readonly maxParkedKeys: number;
+  /** What was applied in this long before is applied again when other servers hold the sink's data. */
+  readonly replayMs: number;
   readonly deadLetters: DeadLetters;
   /** Whether the log was made anew after a loss. */
   readonly isLogIncomplete: () => Promise<boolean>;
@@ -107,6 +109,7 @@ export class PartitionLoop {
       owner: randomUUID(),
       onPoison: options.onPoison,
       maxParkedKeys: options.maxParkedKeys,
+      replayMs: options.replayMs,
       deadLetters: options.deadLetters,
       hasCommitted: () => this.#committer.hasCommitted,
       isLogIncomplete: options.isLogIncomplete,

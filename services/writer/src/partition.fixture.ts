@@ -25,6 +25,8 @@ export class MemorySink implements Sink {
   /** Owners in the order in which they put their names into the marker. */
   readonly owners: string[] = [];
   readMarker = (): Promise<string | null> => Promise.resolve(this.marker);
+  /** Set by tests of sinks that tell who holds their data. */
+  holders?: () => Promise<string>;
   inFlight = 0;
   /** Why a change can never be taken; asked before anything of a batch is made. */
   refuses: (change: SinkChange) => Error | null = () => null;

@@ -4,6 +4,7 @@ import type { ApplyOutcome, Sink, SinkChange, StreamRef } from '@mysync/sink';
 import type { Logger, Metrics } from '@mysync/telemetry';
 import type { TopicDescription } from '@mysync/transport';
 import type { DeadLetters } from './dead-letters.ts';
+import { type EarlierPlace, EarlierPlaces } from './earlier-places.ts';
 import { writerErrors } from './errors.ts';
 import { type AppliedMarker, formatMarker, parseMarker } from './marker.ts';
 import { causeOf, type KeyedChange, type ParkedKey, ParkedKeys, parkedName, valueText } from './parked-keys.ts';
@@ -24,6 +25,8 @@ export interface SinkApplierOptions {
   /** Most keys that are set aside; one more halts the partition. */
   readonly maxParkedKeys: number;
   readonly deadLetters: DeadLetters;
+  /** What was applied in this long before is applied again when other servers hold the sink's data; for sinks that tell who does. */
+  readonly replayMs: number;
   /** True once the group has committed an offset: then a sink without a marker was lost. */
   readonly hasCommitted: () => boolean;
   /** Whether the log was made anew after a loss, so that a sink filled from it alone would miss rows. */
@@ -49,6 +52,8 @@ export interface SinkApplierOptions {
  * 3. A key that is set aside stands in the marker, in the step that passes its change: no crash and no other owner can lose it. Its
  *    later changes take its place there and are not applied.
  * 4. A dead letter is stored before the marker passes its change.
+ * 5. Where other servers hold the data than when the marker was written, rows may be gone that lie before it: the marker goes back
+ *    by a span, keys that are set aside stay so.
  *
  * Spec: docs/spec/poison.md.
  */
@@ -59,9 +64,12 @@ export class SinkApplier {
   #markerText: string | null = null;
   #progress: Progress | null = null;
   #parked = new ParkedKeys();
+  #holders: string | undefined;
+  #earlier: EarlierPlaces;
 
   constructor(options: SinkApplierOptions) {
     this.#options = options;
+    this.#earlier = new EarlierPlaces(options.replayMs);
   }
 
   /** How many keys are set aside. */
@@ -79,16 +87,20 @@ export class SinkApplier {
       const message = 'the log was lost and made anew: it does not hold the rows that were there before';
       throw writerErrors.WRITER_LOG_INCOMPLETE({ message, where });
     }
-    const marker = {
-      topicId: topic.id,
-      partitions: topic.partitions,
-      owner,
+    const place = {
       nextOffset: stored?.nextOffset ?? earliest,
       // Not the first offset: on a log whose head was cut off, sequences do not begin at 1 either.
       guard: stored?.guard ?? initialGuardState(0),
       version: stored?.version ?? '0',
       change: stored?.change ?? NO_CHANGE,
       unreadSinceMs: stored?.unreadSinceMs ?? clock.now(),
+    };
+    const marker = {
+      topicId: topic.id,
+      partitions: topic.partitions,
+      owner,
+      ...place,
+      ...(await this.#held(stored, place)),
       ...(stored?.parked === undefined ? {} : { parked: stored.parked }),
     };
     this.#markerText = text;
@@ -103,6 +115,28 @@ export class SinkApplier {
     const next = formatMarker(marker);
     const outcome = await this.#send([], next);
     return this.#moved(outcome, next) ? marker : null;
+  }
+
+  /** Who holds the data now, and the place to go back to when others did. Nothing for sinks that do not tell. */
+  async #held(stored: AppliedMarker | null, place: Omit<EarlierPlace, 'atMs'>): Promise<Partial<AppliedMarker>> {
+    const { sink, retrying, replayMs, earliest, clock, logger } = this.#options;
+    if (sink.holders === undefined) return {};
+    const holders = await retrying(async () => await sink.holders?.());
+    if (holders === undefined) return {};
+    this.#holders = holders;
+    this.#earlier = new EarlierPlaces(replayMs, stored?.earlier);
+    let back: Partial<AppliedMarker> = {};
+    if (stored?.holders !== undefined && stored.holders !== holders) {
+      const found = this.#earlier.goBack(clock.now(), earliest);
+      const records = found === null ? 0 : Math.max(0, place.nextOffset - found.nextOffset);
+      logger.warn({ records }, 'other servers hold the data of the sink: what was applied last is applied again');
+      if (found !== null && records > 0) {
+        const { atMs: _, ...earlier } = found;
+        back = earlier;
+      }
+    }
+    this.#earlier.note({ ...place, ...back }, clock.now());
+    return { ...back, holders, earlier: this.#earlier.entries() };
   }
 
   /** True when there is something that the marker does not say yet. */
@@ -239,21 +273,27 @@ export class SinkApplier {
   }
 
   #textOf(progress: Progress): string {
-    const { topic, owner, unreadSinceMs } = this.#options;
+    const { topic, owner, clock } = this.#options;
     // A unit that does not move the marker leaves its text as it is: unless there is more to say.
     if (progress === this.#progress && !this.#parked.changed && this.#markerText !== null) return this.#markerText;
     const parked = this.#parked.size === 0 ? {} : { parked: this.#parked.entries() };
+    if (this.#holders !== undefined && this.#progress !== null) {
+      this.#earlier.note(this.#placeOf(this.#progress), clock.now());
+    }
+    const held = this.#holders === undefined ? {} : { holders: this.#holders, earlier: this.#earlier.entries() };
     return formatMarker({
       topicId: topic.id,
       partitions: topic.partitions,
       owner,
-      nextOffset: progress.nextOffset,
-      guard: progress.guard,
-      version: progress.version.toString(),
-      change: progress.change,
-      unreadSinceMs: unreadSinceMs(progress.nextOffset),
+      ...this.#placeOf(progress),
+      ...held,
       ...parked,
     });
+  }
+
+  #placeOf({ nextOffset, guard, version, change }: Progress): Omit<EarlierPlace, 'atMs'> {
+    const unreadSinceMs = this.#options.unreadSinceMs(nextOffset);
+    return { nextOffset, guard, version: version.toString(), change, unreadSinceMs };
   }
 
   #check(stored: AppliedMarker | null): void {

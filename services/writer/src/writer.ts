@@ -27,6 +27,8 @@ export interface WriterOptions {
   readonly onPoison: (table: TableRef) => PoisonPolicy;
   /** Most keys of one partition that are set aside; one more halts it. */
   readonly maxParkedKeys: number;
+  /** What was applied in this long before is applied again when other servers hold the sink's data. */
+  readonly replayMs: number;
   /** The topic of dead letters, made when the first one comes. Its partitions are those of the source's topic. */
   readonly deadLetterTopic: TopicSpec;
   /** Whether the log was made anew after a loss: then no sink is filled from it alone. */
@@ -65,7 +67,16 @@ export class Writer {
     try {
       await consumer.run((assigned) => {
         const { source, sinkName, maxBatchChanges, commitIntervalMs, handoverMs, deleteRetentionMs } = this.#options;
-        const { clock = systemClock, logger, metrics, transport, topic, onPoison, maxParkedKeys } = this.#options;
+        const {
+          clock = systemClock,
+          logger,
+          metrics,
+          transport,
+          topic,
+          onPoison,
+          maxParkedKeys,
+          replayMs,
+        } = this.#options;
         const deadLetters = new DeadLetterTopic({
           transport,
           spec: { ...this.#options.deadLetterTopic, partitions: assigned.topic.partitions },
@@ -88,6 +99,7 @@ export class Writer {
           deleteRetentionMs,
           onPoison,
           maxParkedKeys,
+          replayMs,
           isLogIncomplete: this.#options.isLogIncomplete,
           deadLetters,
           clock,

@@ -226,6 +226,9 @@ function redisSink() {
           min: 60,
         },
       ).default(86_400),
+      failoverReplayMs: milliseconds(
+        'Of a cluster: when another server has become a master, what was applied in this long before is applied again. Longer than a failover takes, shorter than `deletedTtlSeconds`.',
+      ).default(60_000),
       connectTimeoutMs: milliseconds('How long to wait for a connection.').default(5_000),
       commandTimeoutMs: milliseconds('After this long without an answer the connection is replaced.').default(10_000),
       chunkRows: integer('Rows that one script writes.', { min: 1, max: 10_000 }).default(100),
