@@ -231,7 +231,7 @@ async function openLog(port: number, from: { file: string; offset: number }): Pr
   const events: LogEvent[] = [];
   try {
     for (;;) {
-      events.push(...connection.take());
+      for (let event = connection.next(); event !== undefined; event = connection.next()) events.push(event);
       await connection.wait(new AbortController().signal);
     }
   } catch (error) {

@@ -88,9 +88,9 @@ export function isMadeUp(event: LogEvent): boolean {
 
 /** A connection that delivers the log from one position on. */
 export interface LogConnection {
-  /** What has arrived since the last call, in order. Resumes the socket when that brings the queue below its limit. */
-  take(): readonly LogEvent[];
-  /** Resolves when there is something to take. Rejects when the connection ended (after everything was taken) or went silent. */
+  /** The next event that has arrived, in order; undefined when there is none. Resumes the socket when less waits than half of its limit. */
+  next(): LogEvent | undefined;
+  /** Resolves when there may be a next one. Rejects when the connection ended (after the last one) or went silent. */
   wait(signal: AbortSignal): Promise<void>;
   close(): Promise<void>;
 }

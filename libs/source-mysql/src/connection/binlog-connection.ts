@@ -4,14 +4,14 @@
  *
  *     login ──► register ──(OK)──► dump ──► events … ──► failure or close
  *
- * 1. Order: events come out of `take` exactly as the server sent them, none is left out.
- * 2. Nothing after a failure: as soon as anything goes wrong, no later event is queued.
- * 3. Bounded: above `queueBytes` the socket is paused, so at most one read of the socket (64 KiB) or one event is more than that.
- * 4. Events are pieces of what was received: their bytes are never written to again, so they stay valid while they are held.
- * 5. Silence: the server sends a heartbeat each `heartbeatMs`; `silenceMs` without a byte while the socket was not paused is a failure. Where this process
+ * 1. Order: events come out of `next` exactly as the server sent them, none is left out.
+ * 2. Nothing after a failure: what was received before it comes out, then `wait` rejects with it.
+ * 3. What waits is bytes as they were received: an event is made when it is asked for, so that none is kept while others are read.
+ * 4. Bounded: above `queueBytes` the socket is paused, so at most one read of the socket (64 KiB) or one event is more than that.
+ * 5. Events are pieces of what was received: their bytes are never written to again, so they stay valid while they are held.
+ * 6. Silence: the server sends a heartbeat each `heartbeatMs`; `silenceMs` without a byte while the socket was not paused is a failure. Where this process
  *    itself stood still, what came meanwhile is read first.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Clock, isMysyncError } from '@mysync/core';
 import { type LogConnection, type LogEvent, MOST_EVENT_BYTES } from '../binlog/log-event.ts';
 import { sourceErrors } from '../errors.ts';
@@ -40,15 +40,17 @@ export interface BinlogConnectionOptions extends LoginOptions {
 export class BinlogConnection implements LogConnection {
   readonly #options: BinlogConnectionOptions;
   readonly #session: ReplicaSession;
-  readonly #framer: PacketFramer;
+  readonly #framer = new PacketFramer({ maxBytes: MOST_EVENT_BYTES });
   readonly #frames = new EventFrames();
-  #events: LogEvent[] = [];
-  #bytes = 0;
   #paused = false;
   #failure: unknown;
   #ended = false;
   #closed = false;
   #wake: (() => void) | undefined;
+  /** Looks out for silence. */
+  #watch: NodeJS.Timeout | undefined;
+  /** Wakes whoever waits when it aborts. */
+  #signal: AbortSignal | undefined;
   /** Answers the register command; undefined once it is answered. */
   #registered: ((error?: unknown) => void) | undefined;
   #lastHeard: number;
@@ -57,10 +59,6 @@ export class BinlogConnection implements LogConnection {
     this.#options = options;
     this.#session = session;
     this.#lastHeard = options.clock.monotonic();
-    this.#framer = new PacketFramer({
-      maxBytes: MOST_EVENT_BYTES,
-      onPacket: (buffer, start, end, inOrder) => this.#packet(buffer, start, end, inOrder),
-    });
   }
 
   /** Resolves when the dump has been asked for. Errors of the dump itself come from `wait`. */
@@ -111,37 +109,37 @@ export class BinlogConnection implements LogConnection {
     return this.#failure === undefined ? this.#session.threadId : undefined;
   }
 
-  take(): readonly LogEvent[] {
-    const events = this.#events;
-    this.#events = [];
-    this.#bytes = 0;
-    if (this.#paused) {
+  next(): LogEvent | undefined {
+    const framer = this.#framer;
+    if (!framer.next()) return undefined;
+    if (this.#paused && framer.bytes < this.#options.queueBytes / 2) {
       this.#paused = false;
       this.#lastHeard = this.#options.clock.monotonic();
       this.#session.stream.resume();
     }
-    return events;
+    const { buffer, start, end } = framer;
+    try {
+      if (buffer[start] === PACKET.OK && framer.inOrder) return this.#frames.read(buffer, start + 1, end);
+      throw this.#endOf(buffer, start, end);
+    } catch (error) {
+      // whatever happened to the connection since: this came first
+      framer.clear();
+      this.#failure = undefined;
+      this.#fail(isMysyncError(error) ? error : this.#lostError(error));
+      return undefined;
+    }
   }
 
   async wait(signal: AbortSignal): Promise<void> {
-    const { clock, silenceMs, host } = this.#options;
-    let looked = false;
-    while (this.#events.length === 0) {
+    while (this.#framer.isEmpty) {
       if (this.#failure !== undefined) throw this.#failure;
       signal.throwIfAborted();
-      const left = this.#lastHeard + silenceMs - clock.monotonic();
-      if (left > 0) {
-        looked = false;
-        await this.#news(left, signal);
-      } else if (!looked) {
-        looked = true;
-        await nextTurn();
-      } else {
-        throw sourceErrors.SOURCE_CONNECTION_LOST({
-          message: `${formatHost(host)} sent nothing for ${Math.round(silenceMs / 1000)} s, not even a heartbeat`,
-          where: { host: formatHost(host) },
-        });
-      }
+      if (this.#signal !== signal) this.#listenTo(signal);
+      this.#watch ??= this.#watchFor(this.#silenceMs());
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+      this.#wake = undefined;
     }
   }
 
@@ -149,24 +147,48 @@ export class BinlogConnection implements LogConnection {
     if (!this.#closed) {
       this.#closed = true;
       this.#fail(new Error('closed'));
+      this.#framer.clear();
+      clearTimeout(this.#watch);
+      this.#signal?.removeEventListener('abort', this.#wakeUp);
       this.#session.stream.removeAllListeners('data');
       this.#session.destroy();
     }
     return Promise.resolve();
   }
 
-  /** Until something arrives or fails, the time is over or the signal aborts. */
-  async #news(ms: number, signal: AbortSignal): Promise<void> {
-    await new Promise<void>((resolve) => {
-      const finish = (): void => {
-        clearTimeout(timer);
-        signal.removeEventListener('abort', finish);
-        this.#wake = undefined;
-        resolve();
-      };
-      const timer = setTimeout(finish, ms);
-      this.#wake = finish;
-      signal.addEventListener('abort', finish, { once: true });
+  readonly #wakeUp = (): void => this.#wake?.();
+
+  #listenTo(signal: AbortSignal): void {
+    this.#signal?.removeEventListener('abort', this.#wakeUp);
+    this.#signal = signal;
+    signal.addEventListener('abort', this.#wakeUp);
+  }
+
+  #silenceMs(): number {
+    return this.#lastHeard + this.#options.silenceMs - this.#options.clock.monotonic();
+  }
+
+  /** One timer for the whole connection: what is received only moves the time that it looks at. */
+  #watchFor(ms: number): NodeJS.Timeout {
+    return setTimeout(
+      () => {
+        // after what came meanwhile
+        setImmediate(() => {
+          if (this.#failure !== undefined) return;
+          const left = this.#paused ? this.#options.silenceMs : this.#silenceMs();
+          if (left > 0) this.#watch = this.#watchFor(left);
+          else this.#fail(this.#silent());
+        });
+      },
+      Math.max(1, ms),
+    );
+  }
+
+  #silent(): Error {
+    const { silenceMs, host } = this.#options;
+    return sourceErrors.SOURCE_CONNECTION_LOST({
+      message: `${formatHost(host)} sent nothing for ${Math.round(silenceMs / 1000)} s, not even a heartbeat`,
+      where: { host: formatHost(host) },
     });
   }
 
@@ -197,36 +219,39 @@ export class BinlogConnection implements LogConnection {
       this.#fail(isMysyncError(error) ? error : this.#lostError(error));
       return;
     }
-    if (this.#bytes >= this.#options.queueBytes && !this.#paused) {
+    if (this.#registered !== undefined) this.#answer();
+    if (this.#framer.bytes >= this.#options.queueBytes && !this.#paused) {
       this.#paused = true;
       this.#session.stream.pause();
     }
-    if (this.#events.length > 0) this.#wake?.();
+    this.#wake?.();
   }
 
-  #packet(buffer: Buffer, start: number, end: number, inOrder: boolean): void {
-    if (this.#failure !== undefined) return;
-    const kind = buffer[start];
-    if (kind === PACKET.ERROR) {
+  /** To the register command. */
+  #answer(): void {
+    const framer = this.#framer;
+    if (!framer.next()) return;
+    const { buffer, start, end } = framer;
+    if (buffer[start] === PACKET.ERROR) {
       this.#fail(dumpError(readRefusal(buffer, start, end), this.#options));
       return;
     }
+    if (!framer.inOrder) {
+      this.#lost(new RangeError('packets came out of order'));
+      return;
+    }
+    this.#registered?.();
+    this.#registered = undefined;
+  }
+
+  /** What a packet that holds no event says. */
+  #endOf(buffer: Buffer, start: number, end: number): Error {
+    const kind = buffer[start];
+    if (kind === PACKET.ERROR) return dumpError(readRefusal(buffer, start, end), this.#options);
     // a server that shuts down says so outside of the order
-    if (!inOrder) throw new RangeError('packets came out of order');
-    if (this.#registered !== undefined) {
-      const registered = this.#registered;
-      this.#registered = undefined;
-      registered();
-      return;
-    }
-    if (kind === PACKET.OK) {
-      const event = this.#frames.read(buffer, start + 1, end);
-      this.#events.push(event);
-      this.#bytes += event.length;
-      return;
-    }
+    if (!this.#framer.inOrder) return new RangeError('packets came out of order');
     this.#ended = kind === PACKET.END;
-    throw new RangeError(this.#ended ? 'the server has ended the dump' : `a packet that begins with ${kind}`);
+    return new RangeError(this.#ended ? 'the server has ended the dump' : `a packet that begins with ${kind}`);
   }
 
   #lost(error: unknown): void {

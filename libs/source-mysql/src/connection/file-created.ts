@@ -31,10 +31,12 @@ export async function fileCreated(
     start: { kind: 'place', file, offset },
     stopsAtEnd: true,
   });
+  const { signal } = new AbortController();
   try {
     for (;;) {
-      for (const { type, seconds } of connection.take()) if (type === EVENT.FORMAT_DESCRIPTION) return seconds;
-      await connection.wait(new AbortController().signal);
+      const event = connection.next();
+      if (event?.type === EVENT.FORMAT_DESCRIPTION) return event.seconds;
+      if (event === undefined) await connection.wait(signal);
     }
   } catch (error) {
     // offsets inside of an event, for instance: a start says so

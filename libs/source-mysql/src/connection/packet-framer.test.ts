@@ -26,14 +26,22 @@ function wire(payloads: readonly Buffer[], first = 0): Buffer {
 function framed(chunks: readonly Buffer[], maxBytes = 1 << 30): { packets: Buffer[]; inOrder: boolean } {
   const packets: Buffer[] = [];
   let allInOrder = true;
-  const framer = new PacketFramer({
-    maxBytes,
-    onPacket: (buffer, start, end, inOrder) => {
-      packets.push(buffer.subarray(start, end));
-      allInOrder &&= inOrder;
-    },
-  });
-  for (const chunk of chunks) framer.push(chunk);
+  const framer = new PacketFramer({ maxBytes });
+  for (const chunk of chunks) {
+    framer.push(chunk);
+    // some of it at once, the rest when all has come
+    for (let left = packets.length % 3; left > 0 && framer.next(); left -= 1) take();
+  }
+  while (!framer.isEmpty) {
+    assert.ok(framer.next());
+    take();
+  }
+  assert.ok(!framer.next());
+  assert.equal(framer.bytes, 0);
+  function take(): void {
+    packets.push(framer.buffer.subarray(framer.start, framer.end));
+    allInOrder &&= framer.inOrder;
+  }
   return { packets, inOrder: allInOrder };
 }
 

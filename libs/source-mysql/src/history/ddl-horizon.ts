@@ -61,7 +61,7 @@ export class DdlHorizon {
     const connection = await this.#options.open(this.#end);
     try {
       for (;;) {
-        for (const event of connection.take()) this.#read(event, cursor);
+        for (let event = connection.next(); event !== undefined; event = connection.next()) this.#read(event, cursor);
         this.#end = { file: cursor.file, offset: cursor.offset };
         if (await atLogEnd(connection, this.#options.signal)) return;
       }

@@ -157,49 +157,60 @@ class LogRun {
     const { signal } = this.#options;
     const assembler = await this.#open();
     const connection = this.#connection as BinlogConnection;
-    const unfolder = this.#unfolder as EventUnfolder;
-    for (;;) {
-      const events = connection.take();
-      if (events.length === 0) {
-        await connection.wait(signal);
-        continue;
-      }
-      let batch: SourceItem[] = [];
+    let batch: SourceItem[] = [];
+    while (!signal.aborted) {
       let failure: unknown;
-      for (const event of events) {
-        try {
-          const unfolded = unfolder.unfold(event);
-          const question = unfolded === undefined ? assembler.process(event) : this.#processAll(assembler, unfolded);
-          if (question !== undefined) await question;
-        } catch (error) {
-          failure = error;
-          break;
-        }
-        if (!assembler.ready) continue;
-        if (!assembler.drainFew(batch)) {
-          for (const items of assembler.drain()) {
-            // a long list is handed over as it is
-            if (batch.length > 0 && items.length > BATCH_ITEMS / 2) {
-              yield batch;
-              batch = [];
-            }
-            if (batch.length === 0) batch = items;
-            else for (const item of items) batch.push(item);
-            if (batch.length < BATCH_ITEMS) continue;
+      let isBehind = true;
+      try {
+        const question = this.#read(batch);
+        if (question === null) isBehind = false;
+        else if (question !== undefined) await question;
+      } catch (error) {
+        failure = error ?? new Error('a failure without an error');
+      }
+      if (failure === undefined && !assembler.drainFew(batch)) {
+        for (const items of assembler.drain()) {
+          // a long list is handed over as it is
+          if (batch.length > 0 && items.length > BATCH_ITEMS / 2) {
             yield batch;
             batch = [];
           }
-        } else if (batch.length >= BATCH_ITEMS) {
+          if (batch.length === 0) batch = items;
+          else for (const item of items) batch.push(item);
+          if (batch.length < BATCH_ITEMS) continue;
           yield batch;
           batch = [];
         }
-        if (signal.aborted) return;
       }
-      const keepalive = failure === undefined ? assembler.takeKeepalive() : undefined;
+      if (failure === undefined && isBehind && batch.length < BATCH_ITEMS) continue;
+      const keepalive = failure === undefined && !isBehind ? assembler.takeKeepalive() : undefined;
       if (keepalive !== undefined) batch.push(keepalive);
-      if (batch.length > 0) yield batch;
+      if (batch.length > 0) {
+        yield batch;
+        batch = [];
+      }
       if (failure !== undefined) throw failure;
+      if (!isBehind) await connection.wait(signal);
     }
+  }
+
+  /**
+   * What has arrived, into the batch: until it is full, or a transaction is too long for it. A promise where something must be awaited first; null when there is
+   * nothing more to read.
+   */
+  #read(batch: SourceItem[]): Promise<void> | undefined | null {
+    const connection = this.#connection as BinlogConnection;
+    const unfolder = this.#unfolder as EventUnfolder;
+    const assembler = this.#assembler as TransactionAssembler;
+    while (batch.length < BATCH_ITEMS) {
+      const event = connection.next();
+      if (event === undefined) return null;
+      const unfolded = unfolder.unfold(event);
+      const question = unfolded === undefined ? assembler.process(event) : this.#processAll(assembler, unfolded);
+      if (question !== undefined) return question;
+      if (assembler.ready && !assembler.drainFew(batch)) return undefined;
+    }
+    return undefined;
   }
 
   /** One event stands for at most one transaction: its end is the last of them. */

@@ -42,10 +42,10 @@ export class EventUnfolder {
   unfold(event: LogEvent): Iterable<LogEvent> | AsyncIterable<LogEvent> | undefined {
     const at = this.#pass(event);
     if (event.type === EVENT.TRANSACTION_PAYLOAD) return this.#payload(event, at);
-    const place = { file: this.#cursor.file, offset: at };
-    const result = this.#xa.process(event, place);
+    const result = this.#xa.process(event, this.#cursor.file, at);
     if (result !== undefined) return this.#each(result);
-    const whole = this.#whole(event, place);
+    if (this.#partial?.concerns(event) !== true) return undefined;
+    const whole = this.#whole(event, { file: this.#cursor.file, offset: at });
     return whole === event ? undefined : [whole];
   }
 
@@ -65,7 +65,7 @@ export class EventUnfolder {
     for (;;) {
       const next = this.#next(inner, place);
       if (next === undefined) return;
-      const result = this.#xa.process(next, place);
+      const result = this.#xa.process(next, place.file, place.offset);
       if (result === undefined) yield this.#whole(next, place);
       else yield* this.#each(result);
     }

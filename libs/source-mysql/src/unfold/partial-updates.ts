@@ -26,6 +26,11 @@ export class PartialUpdates {
     this.#captures = captures;
   }
 
+  /** Whether `process` must see the event. */
+  concerns({ type }: LogEvent): boolean {
+    return type === EVENT.TABLE_MAP || type === EVENT.PARTIAL_UPDATE_ROWS || type === EVENT.XID;
+  }
+
   /** The event itself unless it is a partial update of a captured table. `where` is for the errors. */
   process(event: LogEvent, where: () => string): LogEvent {
     if (event.type === EVENT.TABLE_MAP) this.#maps.set(readTableId(event), event);

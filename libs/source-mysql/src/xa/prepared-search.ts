@@ -79,7 +79,7 @@ export class PreparedSearch {
     const connection = await this.#options.open(start);
     try {
       for (;;) {
-        for (const event of connection.take()) {
+        for (let event = connection.next(); event !== undefined; event = connection.next()) {
           const unfolded = unfolder.unfold(event);
           if (unfolded !== undefined) for await (const _ of unfolded);
           if (reachedEnd()) return holder;

@@ -11,7 +11,6 @@
  * 3. An XA COMMIT whose prepared rows are not here (they stand before the place that reading began at) is looked for in the
  *    older log. What is not found is an error, never an empty transaction.
  */
-import type { BinlogPosition } from '@mysync/core';
 import { EVENT } from '../binlog/column-types.ts';
 import { xidText } from '../binlog/control-events.ts';
 import { type ControlEvent, EVENT_FLAG, type LogEvent } from '../binlog/log-event.ts';
@@ -38,15 +37,15 @@ export class XaHolder {
     this.#options = options;
   }
 
-  /** What to pass on for an event at `place`, in order: undefined for the event itself. A promise only where the older log must be read. */
-  process(event: LogEvent, place: BinlogPosition): Iterable<LogEvent> | Promise<Iterable<LogEvent>> | undefined {
+  /** What to pass on for an event at that place, in order: undefined for the event itself. A promise only where the older log must be read. */
+  process(event: LogEvent, file: string, offset: number): Iterable<LogEvent> | Promise<Iterable<LogEvent>> | undefined {
     const { control, type } = event;
     if (this.#group !== undefined && beginsAnew(control.kind, type)) this.#drop();
-    if (this.#group !== undefined) return this.#inside(this.#group, event, place);
+    if (this.#group !== undefined) return this.#inside(this.#group, event, offset);
     // MariaDB has no statement here: the GTID begins it
-    if (control.kind === 'mariadb-gtid' && control.preparedXa) this.#begin(place);
+    if (control.kind === 'mariadb-gtid' && control.preparedXa) this.#begin(file);
     else if (control.kind === 'query' && isXa(control.statement)) {
-      return this.#statement(event, control.statement, place);
+      return this.#statement(event, control.statement, file);
     }
     return undefined;
   }
@@ -67,10 +66,10 @@ export class XaHolder {
   #statement(
     event: LogEvent,
     statement: string,
-    place: BinlogPosition,
+    file: string,
   ): Iterable<LogEvent> | Promise<Iterable<LogEvent>> | undefined {
     if (START.test(statement)) {
-      this.#begin(place);
+      this.#begin(file);
       return undefined;
     }
     const outcome = OUTCOME.exec(statement);
@@ -85,7 +84,7 @@ export class XaHolder {
     return this.#options.findPrepared?.(xid).then((found) => committed(found, event));
   }
 
-  #inside(group: EventStore, event: LogEvent, place: BinlogPosition): Iterable<LogEvent> | undefined {
+  #inside(group: EventStore, event: LogEvent, offset: number): Iterable<LogEvent> | undefined {
     const { control } = event;
     switch (control.kind) {
       case 'xa-prepare':
@@ -109,13 +108,13 @@ export class XaHolder {
         return undefined;
       default:
     }
-    group.add(event, place.offset);
+    group.add(event, offset);
     // what was taken out of another event moves nothing
     return event.place === undefined ? [{ ...event, type: EVENT.IGNORABLE, control: NONE }] : [];
   }
 
-  #begin(place: BinlogPosition): void {
-    this.#group = new EventStore(this.#options.memory, place.file);
+  #begin(file: string): void {
+    this.#group = new EventStore(this.#options.memory, file);
   }
 
   #drop(): void {
