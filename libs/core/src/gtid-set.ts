@@ -41,16 +41,20 @@ export function parseGtidSet(flavor: GtidFlavor, text: string): GtidSet {
 
 interface MariadbGtid {
   readonly text: string;
-  /** Decimal digits: a number only when sets are compared, since one is added for each transaction that is read. */
-  readonly sequence: string;
+  /** Where its sequence begins: that is cut out only when sets are compared, since one is added for each transaction that is read. */
+  readonly sequenceAt: number;
 }
 
-const MARIADB_GTID = /^(\d{1,10})-\d{1,10}-(\d{1,20})$/;
+const MARIADB_GTID = /^(\d{1,10})-\d{1,10}-\d{1,20}$/;
+const MOST_SEQUENCE_DIGITS = 20;
 
 /** `0-1-42,5-3-7`: domain, server, sequence. */
 class MariadbGtidSet implements GtidSet {
   readonly flavor = 'mariadb';
   readonly #last: Map<number, MariadbGtid>;
+  /** Domain and server of the GTID that was added last: most come from one server. */
+  #lastPrefix = '';
+  #lastDomain = 0;
 
   constructor(last: Iterable<readonly [number, MariadbGtid]> = []) {
     this.#last = new Map(last);
@@ -62,8 +66,15 @@ class MariadbGtidSet implements GtidSet {
 
   /** The last one added counts, also where its number is lower: a server that is not strict may log such. */
   add(gtid: string): void {
+    const sequenceAt = this.#lastPrefix.length;
+    if (sequenceAt > 0 && gtid.startsWith(this.#lastPrefix) && isSequence(gtid, sequenceAt)) {
+      this.#last.set(this.#lastDomain, { text: gtid, sequenceAt });
+      return;
+    }
     const [domain, entry] = readMariadbGtid(gtid);
     this.#last.set(domain, entry);
+    this.#lastPrefix = gtid.slice(0, entry.sequenceAt);
+    this.#lastDomain = domain;
   }
 
   addAll(text: string): void {
@@ -71,15 +82,15 @@ class MariadbGtidSet implements GtidSet {
   }
 
   has(gtid: string): boolean {
-    const [domain, { sequence }] = readMariadbGtid(gtid);
+    const [domain, theirs] = readMariadbGtid(gtid);
     const ours = this.#last.get(domain);
-    return ours !== undefined && BigInt(ours.sequence) >= BigInt(sequence);
+    return ours !== undefined && sequenceOf(ours) >= sequenceOf(theirs);
   }
 
   contains(other: GtidSet): boolean {
     for (const [domain, theirs] of lastOf(other)) {
       const ours = this.#last.get(domain);
-      if (ours === undefined || BigInt(ours.sequence) < BigInt(theirs.sequence)) return false;
+      if (ours === undefined || sequenceOf(ours) < sequenceOf(theirs)) return false;
     }
     return true;
   }
@@ -92,7 +103,7 @@ class MariadbGtidSet implements GtidSet {
     const both = new Map(this.#last);
     for (const [domain, theirs] of lastOf(other)) {
       const ours = both.get(domain);
-      if (ours === undefined || BigInt(ours.sequence) < BigInt(theirs.sequence)) both.set(domain, theirs);
+      if (ours === undefined || sequenceOf(ours) < sequenceOf(theirs)) both.set(domain, theirs);
     }
     return new MariadbGtidSet(both);
   }
@@ -100,13 +111,17 @@ class MariadbGtidSet implements GtidSet {
   subtract(other: GtidSet): GtidSet {
     const theirs = lastOf(other);
     return new MariadbGtidSet(
-      [...this.#last].filter(([domain, ours]) => BigInt(theirs.get(domain)?.sequence ?? -1) < BigInt(ours.sequence)),
+      [...this.#last].filter(([domain, ours]) => sequenceOf(theirs.get(domain)) < sequenceOf(ours)),
     );
   }
 
   toString(): string {
-    const domains = [...this.#last.entries()];
-    if (domains.length > 1) domains.sort((a, b) => a[0] - b[0]);
+    if (this.#last.size === 1) return this.#last.get(this.#lastDomain)?.text ?? this.#sorted();
+    return this.#sorted();
+  }
+
+  #sorted(): string {
+    const domains = [...this.#last.entries()].sort((a, b) => a[0] - b[0]);
     return domains.map(([, { text }]) => text).join(',');
   }
 
@@ -125,5 +140,20 @@ function readMariadbGtid(text: string): readonly [number, MariadbGtid] {
   if (match === null) {
     throw positionErrors.POSITION_INVALID({ message: `'${text}' is not a GTID of MariaDB: domain-server-sequence` });
   }
-  return [Number(match[1]), { text, sequence: match[2] ?? '' }];
+  return [Number(match[1]), { text, sequenceAt: text.lastIndexOf('-') + 1 }];
+}
+
+/** Of a domain without any: less than all. */
+function sequenceOf(gtid: MariadbGtid | undefined): bigint {
+  return gtid === undefined ? -1n : BigInt(gtid.text.slice(gtid.sequenceAt));
+}
+
+/** One to twenty digits up to the end. */
+function isSequence(text: string, from: number): boolean {
+  if (text.length === from || text.length > from + MOST_SEQUENCE_DIGITS) return false;
+  for (let i = from; i < text.length; i += 1) {
+    const code = text.charCodeAt(i);
+    if (code < 0x30 || code > 0x39) return false;
+  }
+  return true;
 }

@@ -16,8 +16,12 @@ export interface TransactionOptions {
 /** Made by `encodeTransaction`, given to the encoders with each change of the transaction. */
 export interface TransactionBlock {
   readonly file: string;
-  /** The field `transaction` of Source, tag and length included. */
-  readonly bytes: Uint8Array;
+  /** `slab[start, end)` is the field `transaction` of Source, tag and length included. */
+  readonly slab: Uint8Array;
+  /** Over the whole slab. */
+  readonly view: DataView;
+  readonly start: number;
+  readonly end: number;
 }
 
 /** Blocks lie behind each other in its slabs; `bodies` is written over each time. */
@@ -56,7 +60,9 @@ export function encodeTransaction(options: TransactionOptions): TransactionBlock
   writer.byte(SOURCE.transaction);
   writer.varint(length);
   writer.copy(inner.buffer, inner.view, inner.start, inner.position);
-  return { file: id.file, bytes: writer.take() };
+  const { buffer: slab, view, start, position: end } = writer;
+  writer.start = end;
+  return { file: id.file, slab, view, start, end };
 }
 
 /** Appends the field `source` of a message. `eventFile` '' stands for the transaction's file. */
@@ -72,11 +78,11 @@ export function writeSource(
   const fileSize = otherFile === null ? 0 : 1 + varintSize(otherFile.length) + otherFile.length;
   const offsetSize = eventOffset === 0 ? 0 : 1 + varintSize(eventOffset);
   const ordinalSize = ordinal === 0 ? 0 : 1 + varintSize(ordinal);
-  const block = transaction.bytes;
-  writer.ensure(block.length + fileSize + 30);
+  const blockSize = transaction.end - transaction.start;
+  writer.ensure(blockSize + fileSize + 30);
   writer.byte(MESSAGE.source);
-  writer.varint(block.length + offsetSize + fileSize + ordinalSize);
-  writer.raw(block);
+  writer.varint(blockSize + offsetSize + fileSize + ordinalSize);
+  writer.copy(transaction.slab, transaction.view, transaction.start, transaction.end);
   number(writer, SOURCE.eventOffset, eventOffset);
   if (otherFile !== null) {
     writer.byte(SOURCE.eventFile);

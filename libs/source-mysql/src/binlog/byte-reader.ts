@@ -1,4 +1,6 @@
 /** Reads the integers and strings of the log from a piece of a buffer; throws a RangeError past its end. */
+const TWO_32 = 4294967296;
+
 export class ByteReader {
   readonly buffer: Buffer;
   readonly end: number;
@@ -28,9 +30,10 @@ export class ByteReader {
 
   /** Throws when the number is not a safe integer. */
   uint64(): number {
-    const value = this.buffer.readBigUInt64LE(this.#take(8));
-    if (value > BigInt(Number.MAX_SAFE_INTEGER)) throw new RangeError(`${value} is 2^53 or more`);
-    return Number(value);
+    const low = this.uint(4);
+    const value = low + this.uint(4) * TWO_32;
+    if (!Number.isSafeInteger(value)) throw new RangeError(`${value} is 2^53 or more`);
+    return value;
   }
 
   /** MySQL's length-encoded integer. */

@@ -166,12 +166,22 @@ function readMariadbGtid(reader: ByteReader, serverId: number): ControlEvent {
   const extra = reader.left > 0 ? reader.uint(1) : 0;
   return {
     kind: 'mariadb-gtid',
-    gtid: `${domain}-${serverId}-${sequence}`,
+    gtid: `${mariadbPrefix(domain, serverId)}${sequence}`,
     standalone: (flags & MARIADB.STANDALONE) !== 0,
     preparedXa: (flags & MARIADB.PREPARED_XA) !== 0,
     idle: (extra & (MARIADB_EXTRA.START_ALTER | MARIADB_EXTRA.ROLLBACK_ALTER)) !== 0,
     xid,
   };
+}
+
+/** Of the GTIDs that came last: most come from one server. */
+let prefix = { domain: 0, serverId: 0, text: '0-0-' };
+
+function mariadbPrefix(domain: number, serverId: number): string {
+  if (prefix.domain !== domain || prefix.serverId !== serverId) {
+    prefix = { domain, serverId, text: `${domain}-${serverId}-` };
+  }
+  return prefix.text;
 }
 
 /** The count's upper four bits are flags. */

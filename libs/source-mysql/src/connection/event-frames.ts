@@ -19,6 +19,8 @@ const HEADER_LENGTH_AT = 2 + 50 + 4;
 const LOG_VERSION = 4;
 const CRC32 = 1;
 const NONE: ControlEvent = { kind: 'none' };
+const MOST_KEPT_BYTES = 1 << 20;
+const NO_BYTES = Buffer.allocUnsafeSlow(0);
 
 export class EventFrames {
   /** Of the file that is being sent; undefined before its format description. */
@@ -26,16 +28,20 @@ export class EventFrames {
   #file = '';
   /** Behind the last event that stands in the log: what an event says of its own place may be damaged. */
   #offset = 0;
+  /** Over the bytes that were read last: many events lie in them. */
+  #viewed: Buffer = NO_BYTES;
+  #view: DataView = new DataView(NO_BYTES.buffer, 0, 0);
 
   /** The event in `buffer[start, end)`, header first. Throws SOURCE_EVENT_UNREADABLE. */
   read(buffer: Buffer, start: number, end: number): LogEvent {
     if (end - start < HEADER_BYTES) throw this.#unreadable(`an event of ${end - start} bytes`, this.#offset);
-    const seconds = buffer.readUInt32LE(start);
+    const view = this.#viewOf(buffer);
+    const seconds = view.getUint32(start, true);
     const type = buffer[start + 4] as number;
-    const serverId = buffer.readUInt32LE(start + 5);
-    const length = buffer.readUInt32LE(start + 9);
-    const nextOffset = buffer.readUInt32LE(start + 13);
-    const flags = buffer.readUInt16LE(start + 17);
+    const serverId = view.getUint32(start + 5, true);
+    const length = view.getUint32(start + 9, true);
+    const nextOffset = view.getUint32(start + 13, true);
+    const flags = view.getUint16(start + 17, true);
     const at = this.#offset;
     if (start + length !== end) throw this.#unreadable(`an event says ${length} bytes, but ${end - start} came`, at);
     if (type === EVENT.FORMAT_DESCRIPTION) this.#learnFormat(buffer, start + HEADER_BYTES, end, at);
@@ -91,22 +97,32 @@ export class EventFrames {
       type === EVENT.HEARTBEAT ||
       type === EVENT.HEARTBEAT_V2 ||
       type === EVENT.ROTATE;
-    if (madeUp || this.#checksums === undefined) return matches(buffer, start, end);
-    if (this.#checksums && !matches(buffer, start, end)) {
+    if (madeUp || this.#checksums === undefined) return this.#matches(buffer, start, end);
+    if (this.#checksums && !this.#matches(buffer, start, end)) {
       throw this.#unreadable(`the checksum of an event of type ${type} is wrong`, at);
     }
     return this.#checksums;
+  }
+
+  #matches(buffer: Buffer, start: number, end: number): boolean {
+    const sumAt = end - CHECKSUM_BYTES;
+    const view = this.#viewOf(buffer);
+    return sumAt - start >= HEADER_BYTES && checksum(buffer, view, start, sumAt) === view.getUint32(sumAt, true);
+  }
+
+  #viewOf(buffer: Buffer): DataView {
+    if (this.#viewed === buffer) return this.#view;
+    const view = new DataView(buffer.buffer, buffer.byteOffset, buffer.length);
+    // a large event is not kept for its view
+    if (buffer.length <= MOST_KEPT_BYTES) {
+      this.#viewed = buffer;
+      this.#view = view;
+    }
+    return view;
   }
 
   #unreadable(message: string, at: number, cause?: unknown): Error {
     const where = { position: `${this.#file}:${at}` };
     return sourceErrors.SOURCE_EVENT_UNREADABLE({ message, where, ...(cause === undefined ? {} : { cause }) });
   }
-}
-
-function matches(buffer: Buffer, start: number, end: number): boolean {
-  return (
-    end - start >= HEADER_BYTES + CHECKSUM_BYTES &&
-    checksum(buffer, start, end - CHECKSUM_BYTES) === buffer.readUInt32LE(end - CHECKSUM_BYTES)
-  );
 }

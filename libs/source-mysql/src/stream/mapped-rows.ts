@@ -37,23 +37,17 @@ export interface MappedRowsOptions {
   boundary(): BinlogPosition;
 }
 
-/** Where an event stands. */
+/** Where the event in hand stands. */
 export class EventSpot {
   /** '' for the file of the transaction. */
-  readonly file: string;
-  readonly offset: number;
-  readonly #readFile: string;
-
-  /** `readFile` is the file that reading is in. */
-  constructor(file: string, offset: number, readFile: string) {
-    this.file = file;
-    this.offset = offset;
-    this.#readFile = readFile;
-  }
+  file = '';
+  offset = 0;
+  /** The one that reading is in. */
+  readFile = '';
 
   /** File and offset, for errors. */
   get place(): string {
-    return `${this.file === '' ? this.#readFile : this.file}:${this.offset}`;
+    return `${this.file === '' ? this.readFile : this.file}:${this.offset}`;
   }
 }
 

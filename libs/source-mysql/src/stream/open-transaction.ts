@@ -1,16 +1,17 @@
 import { type ChangeId, type TableRef, tableRefKey } from '@mysync/core';
-import type { TransactionBlock } from '@mysync/wire';
+import { encodeTransaction, type TransactionBlock, type TransactionOptions } from '@mysync/wire';
 import type { SourceItem, SourceUnseenChange, UnseenCause } from '../port.ts';
 import type { RowsOwner } from './mapped-rows.ts';
 
 /** Characters of a statement that are kept for whoever is told of it. */
 const STATEMENT_LENGTH = 300;
 
+export interface OpenTransactionOptions extends TransactionOptions, Pick<OpenTransaction, 'standalone' | 'inBlock'> {}
+
 /** The transaction under way, but for its rows. */
 export class OpenTransaction implements RowsOwner {
   readonly id: ChangeId;
   readonly commitTimeMicros: number;
-  readonly block: TransactionBlock;
   /** The one statement that follows is the whole of it. */
   readonly standalone: boolean;
   /** BEGIN was seen, or is implied. */
@@ -19,15 +20,23 @@ export class OpenTransaction implements RowsOwner {
   /** Its statement changes nothing. */
   isIdle = false;
   ordinals = 0;
+  readonly #options: OpenTransactionOptions;
+  #block: TransactionBlock | undefined;
   /** By table and cause; made when there is one. */
   #unseen: Map<string, Omit<SourceUnseenChange, 'ordinal'>> | undefined;
 
-  constructor(options: Pick<OpenTransaction, 'id' | 'commitTimeMicros' | 'block' | 'standalone' | 'inBlock'>) {
+  constructor(options: OpenTransactionOptions) {
+    this.#options = options;
     this.id = options.id;
     this.commitTimeMicros = options.commitTimeMicros;
-    this.block = options.block;
     this.standalone = options.standalone;
     this.inBlock = options.inBlock;
+  }
+
+  /** What its messages share; made for the first of them. */
+  get block(): TransactionBlock {
+    this.#block ??= encodeTransaction(this.#options);
+    return this.#block;
   }
 
   get hasUnseen(): boolean {

@@ -21,7 +21,6 @@ import {
   type SourcePosition,
 } from '@mysync/core';
 import type { Logger } from '@mysync/telemetry';
-import { encodeTransaction } from '@mysync/wire';
 import { EVENT, isRowsEvent } from '../binlog/column-types.ts';
 import { EVENT_FLAG, isMadeUp, type LogEvent } from '../binlog/log-event.ts';
 import { type QueryContext, readQueryContext } from '../binlog/query-context.ts';
@@ -69,6 +68,7 @@ export class TransactionAssembler {
   #boundary: SourcePosition;
   /** Of the event in hand, when it stands elsewhere than where reading is; else ''. */
   #placeFile = '';
+  readonly #spot = new EventSpot();
   #timeMicros = 0;
   #moved = false;
   #open: OpenTransaction | undefined;
@@ -112,9 +112,9 @@ export class TransactionAssembler {
     if (event.seconds > 0) this.#timeMicros = event.seconds * 1_000_000;
     if (event.type === EVENT.TABLE_MAP) {
       this.#opened(at);
-      return this.#rows.map(event, this.#spot(at));
+      return this.#rows.map(event, this.#spotAt(at));
     }
-    if (isRowsEvent(event.type)) return this.#rows.rows(event, this.#spot(at), this.#opened(at));
+    if (isRowsEvent(event.type)) return this.#rows.rows(event, this.#spotAt(at), this.#opened(at));
     const { control } = event;
     switch (control.kind) {
       case 'rotate':
@@ -200,8 +200,7 @@ export class TransactionAssembler {
     const id = { file: this.#cursor.file, offset: at, gtid, ordinal: 0 };
     const time = commitTimeMicros > 0 ? commitTimeMicros : this.#timeMicros;
     const { name, serverUuid } = this.#options;
-    const block = encodeTransaction({ source: name, serverUuid, id, commitTimeMicros: time });
-    this.#open = new OpenTransaction({ id, commitTimeMicros: time, block, standalone, inBlock });
+    this.#open = new OpenTransaction({ source: name, serverUuid, id, commitTimeMicros: time, standalone, inBlock });
   }
 
   /** Of an event that needs one: logs without GTID events begin with BEGIN, or with the statement itself. */
@@ -247,13 +246,12 @@ export class TransactionAssembler {
     if (gtid !== '') this.#gtids.add(gtid);
     this.#moved = true;
     const { file, offset } = this.#cursor;
-    this.#boundary = this.#stamped({ file, offset, gtidSet: this.#gtidsKnown ? this.#gtids.toString() : '' });
+    this.#boundary = this.#stamped(file, offset, this.#gtidsKnown ? this.#gtids.toString() : '');
   }
 
-  #stamped(position: SourcePosition): SourcePosition {
-    if (this.#fileCreated === 0) return position;
-    const { file, offset, gtidSet } = position;
-    return { file, offset, gtidSet, fileCreated: this.#fileCreated };
+  #stamped(file: string, offset: number, gtidSet: string): SourcePosition {
+    const fileCreated = this.#fileCreated;
+    return fileCreated === 0 ? { file, offset, gtidSet } : { file, offset, gtidSet, fileCreated };
   }
 
   /** Every connection begins with the format of its first file, from wherever in it the log is asked for. */
@@ -263,7 +261,8 @@ export class TransactionAssembler {
       throw fileReplaced(formatBinlogPosition(this.#boundary), this.#fileCreated, seconds);
     }
     this.#fileCreated = seconds;
-    if (this.#boundary.file === this.#cursor.file) this.#boundary = this.#stamped(this.#boundary);
+    const { file, offset, gtidSet } = this.#boundary;
+    if (file === this.#cursor.file) this.#boundary = this.#stamped(file, offset, gtidSet);
   }
 
   /** It comes before any transaction of its file, and tells what happened before that. */
@@ -408,8 +407,12 @@ export class TransactionAssembler {
     }
   }
 
-  #spot(offset: number): EventSpot {
-    return new EventSpot(this.#placeFile, offset, this.#cursor.file);
+  #spotAt(offset: number): EventSpot {
+    const spot = this.#spot;
+    spot.file = this.#placeFile;
+    spot.offset = offset;
+    spot.readFile = this.#cursor.file;
+    return spot;
   }
 
   #place(offset: number): string {
