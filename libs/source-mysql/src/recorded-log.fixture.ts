@@ -231,7 +231,7 @@ async function openLog(port: number, from: { file: string; offset: number }): Pr
   const events: LogEvent[] = [];
   try {
     for (;;) {
-      for (let event = connection.next(); event !== undefined; event = connection.next()) events.push(event);
+      for (let event = connection.next(); event !== undefined; event = connection.next()) events.push({ ...event });
       await connection.wait(new AbortController().signal);
     }
   } catch (error) {

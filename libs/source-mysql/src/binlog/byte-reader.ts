@@ -2,11 +2,18 @@
 const TWO_32 = 4294967296;
 
 export class ByteReader {
-  readonly buffer: Buffer;
-  readonly end: number;
+  buffer: Buffer;
+  end: number;
   at: number;
 
   constructor(buffer: Buffer, start: number, end: number) {
+    this.buffer = buffer;
+    this.at = start;
+    this.end = end;
+  }
+
+  /** Reads elsewhere from now on. */
+  open(buffer: Buffer, start: number, end: number): void {
     this.buffer = buffer;
     this.at = start;
     this.end = end;

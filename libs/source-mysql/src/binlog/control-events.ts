@@ -12,6 +12,9 @@ import type { ControlEvent } from './log-event.ts';
 const NONE: ControlEvent = { kind: 'none' };
 const XID: ControlEvent = { kind: 'xid' };
 
+/** One for all events, which are read one after the other. */
+const shared = new ByteReader(Buffer.alloc(0), 0, 0);
+
 /** Flags of MariaDB's GTID event. */
 const MARIADB = { STANDALONE: 1, GROUP_COMMIT: 2, PREPARED_XA: 64, COMPLETED_XA: 128 } as const;
 /** Its further flags. */
@@ -32,11 +35,11 @@ export function readControlEvent(
   start: number,
   end: number,
 ): ControlEvent {
+  if (type === EVENT.XID) return XID;
   if (!isControlEvent(type)) return NONE;
-  const reader = new ByteReader(buffer, start, end);
+  const reader = shared;
+  reader.open(buffer, start, end);
   switch (type) {
-    case EVENT.XID:
-      return XID;
     case EVENT.QUERY:
     case EVENT.QUERY_COMPRESSED:
       return readQuery(reader, type === EVENT.QUERY_COMPRESSED);

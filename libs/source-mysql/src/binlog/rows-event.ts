@@ -17,10 +17,14 @@ export interface RowsEvent {
   readonly end: number;
 }
 
+/** One for all events, which are read one after the other. */
+const shared = new ByteReader(Buffer.alloc(0), 0, 0);
+
 /** Throws a RangeError when the event has another number of columns than its table map. */
 export function readRowsEvent(event: LogEvent, columnCount: number): RowsEvent {
   const { type, buffer } = event;
-  const reader = new ByteReader(buffer, event.start, event.end);
+  const reader = shared;
+  reader.open(buffer, event.start, event.end);
   reader.skip(8); // table id and flags
   if (isVersion2(type)) reader.skip(reader.uint(2) - 2);
   const columns = reader.packed();

@@ -28,11 +28,23 @@ export class EventFrames {
   #file = '';
   /** Behind the last event that stands in the log: what an event says of its own place may be damaged. */
   #offset = 0;
+  readonly #event: { -readonly [K in keyof LogEvent]: LogEvent[K] } = {
+    type: 0,
+    seconds: 0,
+    flags: 0,
+    length: 0,
+    nextOffset: 0,
+    buffer: NO_BYTES,
+    start: 0,
+    end: 0,
+    control: NONE,
+    place: undefined,
+  };
   /** Over the bytes that were read last: many events lie in them. */
   #viewed: Buffer = NO_BYTES;
   #view: DataView = new DataView(NO_BYTES.buffer, 0, 0);
 
-  /** The event in `buffer[start, end)`, header first. Throws SOURCE_EVENT_UNREADABLE. */
+  /** The event in `buffer[start, end)`, header first; the next call reads into the same object. Throws SOURCE_EVENT_UNREADABLE. */
   read(buffer: Buffer, start: number, end: number): LogEvent {
     if (end - start < HEADER_BYTES) throw this.#unreadable(`an event of ${end - start} bytes`, this.#offset);
     const view = this.#viewOf(buffer);
@@ -59,18 +71,17 @@ export class EventFrames {
       this.#offset = control.offset;
     } else if (nextOffset !== 0) this.#offset = nextOffset;
     else if (type !== EVENT.FORMAT_DESCRIPTION) this.#offset += length;
-    return {
-      type,
-      seconds,
-      flags,
-      length,
-      nextOffset,
-      buffer,
-      start: bodyStart,
-      end: bodyEnd,
-      control,
-      place: undefined,
-    };
+    const event = this.#event;
+    event.type = type;
+    event.seconds = seconds;
+    event.flags = flags;
+    event.length = length;
+    event.nextOffset = nextOffset;
+    event.buffer = buffer;
+    event.start = bodyStart;
+    event.end = bodyEnd;
+    event.control = control;
+    return event;
   }
 
   #learnFormat(buffer: Buffer, start: number, end: number, at: number): void {

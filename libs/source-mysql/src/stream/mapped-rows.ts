@@ -24,7 +24,7 @@ import type { LoggedTransaction } from '../reread/commit-barrier.ts';
 import type { PartialRows } from '../reread/partial-rows.ts';
 import type { KnownTable, TableBook } from '../schema/table-book.ts';
 import type { CascadingKey } from '../schema/table-facts.ts';
-import { RowsTranscriber } from '../transcribe/rows-transcriber.ts';
+import { type EventPlace, RowsTranscriber } from '../transcribe/rows-transcriber.ts';
 import type { TransactionSpool } from './transaction-spool.ts';
 
 export interface MappedRowsOptions {
@@ -60,19 +60,29 @@ export interface RowsOwner extends LoggedTransaction {
 }
 
 interface MappedTable {
+  readonly id: number;
   readonly ref: TableRef;
   readonly table: KnownTable | null;
   /** The strongest that its rows were: a delete above an update above an insert. null: it has none. */
   operation: RowsEvent['operation'] | null;
 }
 
+/** A list of so few is used again: a new one costs more than emptying it. */
+const AGAIN_TABLES = 8;
 const STATEMENT_END = 1;
 /** MySQL ends a statement that changed nothing with an empty event of this table. */
 const NO_TABLE = 0xff_ffff;
 
 export class MappedRows {
   readonly #options: MappedRowsOptions;
-  readonly #mapped = new Map<number, MappedTable>();
+  /** By the order of their maps: a statement maps a few tables. */
+  #mapped: MappedTable[] = [];
+  readonly #place: { block: TransactionBlock | undefined; file: string; offset: number; ordinal: number } = {
+    block: undefined,
+    file: '',
+    offset: 0,
+    ordinal: 0,
+  };
   readonly #transcriber = new RowsTranscriber();
 
   constructor(options: MappedRowsOptions) {
@@ -80,7 +90,9 @@ export class MappedRows {
   }
 
   clear(): void {
-    if (this.#mapped.size > 0) this.#mapped.clear();
+    const mapped = this.#mapped;
+    if (mapped.length <= AGAIN_TABLES) while (mapped.length > 0) mapped.pop();
+    else this.#mapped = [];
   }
 
   /** A promise only where something must be asked from the server. */
@@ -88,7 +100,7 @@ export class MappedRows {
     const { buffer, start, end } = event;
     const again = this.#options.book.sameAgain(buffer, start, end);
     if (again !== undefined) {
-      this.#mapped.set(readTableId(event), { ref: again.ref, table: again.table, operation: null });
+      this.#map(readTableId(event), again.ref, again.table);
       return undefined;
     }
     let ref: TableRef;
@@ -99,20 +111,20 @@ export class MappedRows {
     }
     const table = this.#options.book.lookUp(ref, buffer, start, end);
     if (table === undefined) return this.#learn(ref, event, spot);
-    this.#mapped.set(readTableId(event), { ref, table, operation: null });
+    this.#map(readTableId(event), ref, table);
     return undefined;
   }
 
   /** Whether the event is of a table that was mapped and is not captured. */
   isForNobody(event: LogEvent): boolean {
-    return this.#mapped.get(readTableId(event))?.table === null;
+    return this.#find(readTableId(event))?.table === null;
   }
 
   /** A promise only where something must be asked from the server. */
   rows(event: LogEvent, spot: EventSpot, owner: RowsOwner): Promise<void> | undefined {
     const { buffer, start } = event;
     const id = readTableId(event);
-    const mapped = this.#mapped.get(id);
+    const mapped = this.#find(id);
     const ends = id >= 0 && (buffer.readUInt16LE(start + 6) & STATEMENT_END) !== 0;
     if (mapped === undefined) {
       if (ends && id === NO_TABLE) return this.#endStatement(owner);
@@ -125,6 +137,22 @@ export class MappedRows {
     const partial = mapped.table === null ? undefined : this.#transcribe(mapped.table, event, spot, owner);
     if (partial !== undefined) return partial.then(() => (ends ? this.#endStatement(owner) : undefined));
     return ends ? this.#endStatement(owner) : undefined;
+  }
+
+  #map(id: number, ref: TableRef, table: KnownTable | null): void {
+    const entry = { id, ref, table, operation: null };
+    const at = this.#mapped.findIndex((mapped) => mapped.id === id);
+    if (at < 0) this.#mapped.push(entry);
+    else this.#mapped[at] = entry;
+  }
+
+  #find(id: number): MappedTable | undefined {
+    const mapped = this.#mapped;
+    for (let i = mapped.length - 1; i >= 0; i -= 1) {
+      const entry = mapped[i] as MappedTable;
+      if (entry.id === id) return entry;
+    }
+    return undefined;
   }
 
   async #learn(ref: TableRef, event: LogEvent, spot: EventSpot): Promise<void> {
@@ -140,7 +168,7 @@ export class MappedRows {
         ? withPlace(error, spot.place)
         : unreadableMap(error, spot);
     });
-    this.#mapped.set(readTableId(event), { ref, table, operation: null });
+    this.#map(readTableId(event), ref, table);
   }
 
   /** A promise only where rows must be asked from the server. */
@@ -155,8 +183,12 @@ export class MappedRows {
           throw unreadableRows(error, table, spot);
         });
       }
-      const place = { block: owner.block, file: spot.file, offset: spot.offset, ordinal: owner.ordinals + 1 };
-      owner.ordinals += this.#transcriber.transcribe(table, rows, place, tail as EncodedRow[]);
+      const place = this.#place;
+      place.block = owner.block;
+      place.file = spot.file;
+      place.offset = spot.offset;
+      place.ordinal = owner.ordinals + 1;
+      owner.ordinals += this.#transcriber.transcribe(table, rows, place as EventPlace, tail as EncodedRow[]);
     } catch (error) {
       throw unreadableRows(error, table, spot);
     }
@@ -190,15 +222,17 @@ export class MappedRows {
     const { logsCascades, book } = this.#options;
     let suspicious = false;
     if (!logsCascades) {
-      for (const { ref, table, operation } of this.#mapped.values()) {
+      const mapped = this.#mapped;
+      for (let i = 0; i < mapped.length; i += 1) {
+        const { ref, table, operation } = mapped[i] as MappedTable;
         if (table === null) continue;
         if (operation === null) suspicious = true;
-        else if (operation === 'delete' || this.#mapped.size > 1) suspicious ||= book.knownCascades(ref)?.length !== 0;
+        else if (operation === 'delete' || mapped.length > 1) suspicious ||= book.knownCascades(ref)?.length !== 0;
       }
     }
-    const mapped = suspicious ? [...this.#mapped.values()] : [];
-    this.#mapped.clear();
-    return suspicious ? this.#suspectCascades(mapped, owner) : undefined;
+    const suspects = suspicious ? [...this.#mapped] : undefined;
+    this.clear();
+    return suspects === undefined ? undefined : this.#suspectCascades(suspects, owner);
   }
 
   async #suspectCascades(mapped: readonly MappedTable[], owner: RowsOwner): Promise<void> {

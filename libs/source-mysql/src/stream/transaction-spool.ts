@@ -25,6 +25,7 @@ const WRITE_BYTES = 1 << 20;
 const BATCH_ITEMS = 2048;
 /** Up to here a copy costs less than handing over a list of its own. */
 const FEW_ITEMS = 256;
+const AGAIN_ITEMS = 8;
 
 export interface TransactionSpoolOptions {
   readonly memoryBytes: number;
@@ -104,6 +105,8 @@ export class TransactionSpool {
     const items = this.#items;
     if (this.#fileItems > 0 || items.length > FEW_ITEMS) return false;
     for (let i = 0; i < items.length; i += 1) batch.push(items[i] as SourceItem);
+    // the list of a few is used again: a new one costs more than emptying it
+    if (items.length <= AGAIN_ITEMS) while (items.length > 0) items.pop();
     this.clear();
     return true;
   }

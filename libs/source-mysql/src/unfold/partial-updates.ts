@@ -33,7 +33,7 @@ export class PartialUpdates {
 
   /** The event itself unless it is a partial update of a captured table. `where` is for the errors. */
   process(event: LogEvent, where: () => string): LogEvent {
-    if (event.type === EVENT.TABLE_MAP) this.#maps.set(readTableId(event), event);
+    if (event.type === EVENT.TABLE_MAP) this.#maps.set(readTableId(event), { ...event });
     else if (event.type === EVENT.PARTIAL_UPDATE_ROWS) return this.#whole(event, where);
     else if (event.control.kind === 'xid' && this.#maps.size > 0) this.#maps.clear();
     return event;
