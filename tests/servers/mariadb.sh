@@ -1,26 +1,51 @@
 #!/usr/bin/env bash
-# A private MariaDB (the Debian release's own, 10.11 in bookworm), unpacked into a folder, not installed.
+# A private MariaDB, unpacked into a folder, not installed. MARIADB_VERSION: 10.11 (bookworm's), or 11.8 (trixie's, with its own newer libc).
 # Row format, full row image, full row metadata, GTID. REPLICA_OF=port makes it a replica of that instance.
 # Options after -- go to mariadbd. One more verb: `mariadb.sh sql -- ARGS` runs the client as root.
 NAME=mariadb
 # shellcheck source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-PREFIX=$ROOT/prefix
-
 settings() { # the port is unique for each instance; the server id is what makes a replica differ from its primary
+  setting MARIADB_VERSION 10.11
+  case $MARIADB_VERSION in
+    10.11) PREFIX=$ROOT/prefix SUITE=bookworm ;;
+    11.8) PREFIX=$ROOT/prefix-11.8 SUITE=trixie ;;
+    *) die "MARIADB_VERSION=$MARIADB_VERSION: 10.11 or 11.8" ;;
+  esac
+  LIBRARIES=(LD_LIBRARY_PATH="$PREFIX/usr/lib/$MULTIARCH")
+  [ "$SUITE" = "$(release)" ] || LIBRARIES=() # its programs bring their own (own_libc), the shells that call them must not get it
   SERVER_ID=$PORT
   SOCKET=$(socket_path)
 }
 
 install() {
-  unpack_debs "$PREFIX" "$(release)" mariadb-server-core mariadb-server mariadb-client-core mariadb-client
+  local program
+  unpack_debs "$PREFIX" "$SUITE" mariadb-server-core mariadb-server mariadb-client-core mariadb-client
+  [ "$SUITE" != "$(release)" ] || return 0
+  for program in sbin/mariadbd bin/mariadb bin/mariadb-admin bin/my_print_defaults bin/resolveip; do own_libc "$PREFIX/usr/$program"; done
+}
+
+# own_libc PROGRAM: whoever calls it, also the server's own installation script, gets it with the libc unpacked beside it
+own_libc() {
+  local loader
+  [ ! -e "$1.elf" ] || return 0
+  mapfile -t loader < <(loader "$PREFIX")
+  {
+    echo '#!/bin/sh'
+    # shellcheck disable=SC2016 # expanded when the program is called
+    echo 'prefix=$(dirname "$0")/../..'
+    echo "exec ${loader[*]//$PREFIX/\"\$prefix\"} \"\$0.elf\" \"\$@\""
+  } >"$1.new"
+  chmod +x "$1.new"
+  mv "$1" "$1.elf"
+  mv "$1.new" "$1"
 }
 
 run() { # run PROGRAM ARGS: one of the unpacked programs
   local program=$1
   shift
-  PATH=$PREFIX/usr/sbin:$PREFIX/usr/bin:$PATH LD_LIBRARY_PATH=$PREFIX/usr/lib/$MULTIARCH "$program" --no-defaults "$@"
+  PATH=$PREFIX/usr/sbin:$PREFIX/usr/bin:$PATH env "${LIBRARIES[@]}" "$program" --no-defaults "$@"
 }
 
 sql() { run mariadb -uroot -S "$SOCKET" --default-character-set=utf8mb4 "$@"; }
@@ -37,7 +62,7 @@ start() {
       { tail -n 20 "$RUN/init.log" >&2 && return 1; }
     touch "$RUN/initialized"
   fi
-  alive server || LD_LIBRARY_PATH=$PREFIX/usr/lib/$MULTIARCH spawn server "$PREFIX/usr/sbin/mariadbd" --no-defaults "${base[@]}" \
+  alive server || spawn server env "${LIBRARIES[@]}" "$PREFIX/usr/sbin/mariadbd" --no-defaults "${base[@]}" \
     --plugin-dir="$PREFIX/usr/lib/mysql/plugin" --lc-messages-dir="$PREFIX/usr/share/mysql" \
     --character-sets-dir="$PREFIX/usr/share/mysql/charsets" --port="$PORT" --bind-address=127.0.0.1 \
     --socket="$SOCKET" --pid-file="$RUN/data/server.pid" --server-id="$SERVER_ID" --log-bin=binlog --log-slave-updates=ON \

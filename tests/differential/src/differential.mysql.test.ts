@@ -2,16 +2,18 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { startServer, type TestServer } from '@mysync/harness';
+import { SERVERS } from './options.ts';
 import { runSeed } from './seed.ts';
 
 const SEEDS = Array.from({ length: 10 }, (_, i) => i + 1);
 
-for (const flavor of ['mariadb', 'mysql'] as const) {
-  describe(`histories on ${flavor}, against the server's own SELECT`, { timeout: 300_000 }, () => {
+for (const kind of SERVERS) {
+  const { name, flavor, env } = kind;
+  describe(`histories on ${name}, against the server's own SELECT`, { timeout: 300_000 }, () => {
     // one of its own: settings of the whole server change
     let server: TestServer;
     before(async () => {
-      server = await startServer(flavor);
+      server = await startServer(flavor, { env });
     });
     after(async () => {
       await server.wipe();
@@ -25,8 +27,8 @@ for (const flavor of ['mariadb', 'mysql'] as const) {
           user: server.get('MYSQL_USER'),
           password: server.get('MYSQL_PASSWORD'),
         };
-        const { rows, failures } = await runSeed({ seed, flavor, metadata: 'full', address });
-        assert.deepEqual(failures, [], `npm run differential -- --seeds ${seed} --server ${flavor}`);
+        const { rows, failures } = await runSeed({ seed, server: kind, metadata: 'full', address });
+        assert.deepEqual(failures, [], `npm run differential -- --seeds ${seed} --server ${name}`);
         assert.ok(rows > 0);
       });
     }

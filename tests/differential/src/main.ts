@@ -1,13 +1,12 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { startServer, type TestServer } from '@mysync/harness';
-import type { Flavor } from './catalogue.ts';
-import { type DifferentialOptions, parseOptions, USAGE } from './options.ts';
+import { type DifferentialOptions, parseOptions, type ServerKind, USAGE } from './options.ts';
 import { runSeed, type SeedResult } from './seed.ts';
 
 interface Failed {
   readonly seed: number;
-  readonly server: Flavor;
+  readonly server: string;
   readonly why: string;
   readonly again: string;
 }
@@ -18,7 +17,7 @@ function say(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-async function failed(result: SeedResult, server: Flavor, options: DifferentialOptions): Promise<void> {
+async function failed(result: SeedResult, server: string, options: DifferentialOptions): Promise<void> {
   const { seed, failures, log } = result;
   const again = `npm run differential -- --seeds ${seed} --server ${server} --metadata ${options.metadata}`;
   totals.failed.push({ seed, server, why: (failures[0] ?? '').slice(0, 500), again });
@@ -28,7 +27,7 @@ async function failed(result: SeedResult, server: Flavor, options: DifferentialO
   await writeFile(join(options.statements, `${server}-${seed}.sql`), `${log.join('\n')}\n`);
 }
 
-async function runAll(server: TestServer, flavor: Flavor, options: DifferentialOptions): Promise<void> {
+async function runAll(server: TestServer, kind: ServerKind, options: DifferentialOptions): Promise<void> {
   const address = {
     host: server.get('MYSQL_HOST'),
     port: Number(server.get('MYSQL_PORT')),
@@ -37,15 +36,15 @@ async function runAll(server: TestServer, flavor: Flavor, options: DifferentialO
   };
   const startedAt = performance.now();
   for (let seed = options.from; seed <= options.to; seed += 1) {
-    const result = await runSeed({ seed, flavor, metadata: options.metadata, address });
+    const result = await runSeed({ seed, server: kind, metadata: options.metadata, address });
     totals.seeds += 1;
     totals.rows += result.rows;
-    if (result.failures.length > 0) await failed(result, flavor, options);
+    if (result.failures.length > 0) await failed(result, kind.name, options);
     const done = seed - options.from + 1;
     if (done % 25 !== 0 && seed !== options.to) continue;
     const perSeed = (performance.now() - startedAt) / done / 1000;
     say(
-      `${flavor}: ${done} seeds, ${perSeed.toFixed(2)} s each, ${totals.rows} rows compared, ${totals.failed.length} failed`,
+      `${kind.name}: ${done} seeds, ${perSeed.toFixed(2)} s each, ${totals.rows} rows compared, ${totals.failed.length} failed`,
     );
   }
 }
@@ -61,10 +60,16 @@ async function main(args: readonly string[]): Promise<number> {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => reject(new Error(signal)));
   });
   const run = async (): Promise<void> => {
-    for (const flavor of options.servers) {
-      const server = await startServer(flavor, options.instance === '' ? {} : { instance: options.instance });
+    for (const kind of options.servers) {
+      const { flavor, env } = kind;
+      // an instance keeps the version that it was made with
+      const instance =
+        options.instance === ''
+          ? {}
+          : { instance: `${options.instance}${env.MARIADB_VERSION === undefined ? '' : '-later'}` };
+      const server = await startServer(flavor, { env, ...instance });
       servers.push(server);
-      await runAll(server, flavor, options);
+      await runAll(server, kind, options);
     }
   };
   try {

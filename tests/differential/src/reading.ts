@@ -15,12 +15,15 @@ export interface ReadingOptions {
   /** Where reading breaks off and begins anew. */
   readonly random: Random;
   readonly breaksOff: boolean;
+  /** Rows that lack columns are read again, and are then as of that moment: only the last mark is compared. */
+  readonly isPartial: boolean;
   /** Cuts the connection, some times; the source goes on by itself. */
   readonly cut?: () => Promise<void>;
 }
 
 export interface ReadingResult {
   readonly copy: Copy;
+  readonly unseen: ReadonlySet<string>;
   /** Rows that were compared. */
   readonly compared: number;
   readonly differences: readonly string[];
@@ -40,6 +43,8 @@ class Reading implements ReadingResult {
   readonly copy = new Copy();
   compared = 0;
   differences: string[] = [];
+  /** Tables whose rows changed in ways that the log does not tell of: the source says so, and whoever follows it reads them again. */
+  readonly unseen = new Set<string>();
   #checkpoint = 0;
   #done = false;
 
@@ -83,6 +88,7 @@ class Reading implements ReadingResult {
 
   #take(item: SourceItem): void {
     this.copy.apply(item);
+    if (item.kind === 'unseen') this.unseen.add(tableRefKey(item.table));
     if (item.kind !== 'row' || !isMark(item)) return;
     const message = this.#marks.decode(item.payload) as RowMessage;
     if (message.schema.table !== MARKS) return;
@@ -97,7 +103,9 @@ class Reading implements ReadingResult {
       this.#done = true;
       return;
     }
-    for (const table of checkpoint.tables) {
+    const isCompared = !this.#options.isPartial || this.#checkpoint === checkpoints.length - 1;
+    const tables = checkpoint.tables.filter(({ ref }) => isCompared && !this.unseen.has(tableRefKey(ref)));
+    for (const table of tables) {
       this.compared += table.rows.length;
       this.differences.push(...differences(table, this.copy.of(table.ref)).map((line) => `mark ${mark}: ${line}`));
     }
@@ -107,7 +115,7 @@ class Reading implements ReadingResult {
     if (!this.#done || this.differences.length > 0) return;
     const there = new Set(checkpoint.tables.map((table) => tableRefKey(table.ref)));
     for (const [name, rows] of this.copy.tables) {
-      if (rows.size > 0 && !there.has(name) && !name.endsWith(`\0${MARKS}`)) {
+      if (rows.size > 0 && !there.has(name) && !this.unseen.has(name) && !name.endsWith(`\0${MARKS}`)) {
         this.differences.push(`${name.replace('\0', '.')} has ${rows.size} rows in the copy and is not on the server`);
       }
     }

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { FileCheckpointStore, type SchemaHistoryStore } from '@mysync/checkpoint';
-import type { SourcePosition } from '@mysync/core';
+import { type SourcePosition, tableRefKey } from '@mysync/core';
 import { TcpProxy } from '@mysync/harness';
 import { type BinlogSource, createMysqlSource } from '@mysync/source-mysql';
 import type { Action } from './actions/action.ts';
@@ -16,17 +16,16 @@ import { transactionActions } from './actions/transactions.ts';
 import { type CharsetList, type Flavor, readCharsets } from './catalogue.ts';
 import { Client, type ServerAddress } from './client.ts';
 import { ColumnTypes } from './column-types.ts';
-import type { Copy } from './copy.ts';
-import type { Metadata } from './options.ts';
+import type { Metadata, ServerKind } from './options.ts';
 import { Random } from './random.ts';
-import { readBack } from './reading.ts';
+import { type ReadingResult, readBack } from './reading.ts';
 import { compareSnapshot } from './snapshot.ts';
 import { quoteName, quoteTable } from './sql-text.ts';
 import { MARKS, World } from './world.ts';
 
 export interface SeedOptions {
   readonly seed: number;
-  readonly flavor: Flavor;
+  readonly server: ServerKind;
   readonly metadata: Metadata;
   readonly address: ServerAddress;
 }
@@ -57,7 +56,8 @@ const DEADLINE_MS = 60_000;
 const charsets = new Map<Flavor, CharsetList>();
 
 export async function runSeed(options: SeedOptions): Promise<SeedResult> {
-  const { seed, flavor, metadata, address } = options;
+  const { seed, server, metadata, address } = options;
+  const { flavor, omitsGenerated } = server;
   const log: string[] = [];
   const databases = [`d${seed}`, `d${seed}-b.ü`];
   const main = await Client.open(address, 'main', log);
@@ -72,7 +72,10 @@ export async function runSeed(options: SeedOptions): Promise<SeedResult> {
     const breaksOff = random.chance(0.3);
     const isCut = !breaksOff && random.chance(0.15);
     const isForgotten = breaksOff || isCut;
-    const world = new World({ random, flavor, types, main, keeper, databases, isForgotten });
+    // a draw of its own: the histories of all others stay what they were
+    const isPartial = new Random(-seed).chance(0.25);
+    const told = { isForgotten, isPartial, omitsGenerated };
+    const world = new World({ random, flavor, types, main, keeper, databases, ...told });
     await prepare(world, metadata);
     const schemas = metadata === 'full' ? undefined : await History.open();
     const proxy = isCut ? await TcpProxy.open(address.port) : undefined;
@@ -84,11 +87,11 @@ export async function runSeed(options: SeedOptions): Promise<SeedResult> {
         await proxy?.close();
         await proxy?.listen();
       };
-      const reading = { open, from, checkpoints: world.checkpoints, random, breaksOff };
+      const reading = { open, from, checkpoints: world.checkpoints, random, breaksOff, isPartial };
       const result = await within(readBack(isCut ? { ...reading, cut } : reading), DEADLINE_MS);
       rows = result.compared;
       failures.push(...result.differences);
-      if (failures.length === 0 && random.chance(0.3)) failures.push(...(await snapshotOf(world, open, result.copy)));
+      if (failures.length === 0 && random.chance(0.3)) failures.push(...(await snapshotOf(world, open, result)));
     } finally {
       await proxy?.close();
       await schemas?.close();
@@ -154,12 +157,13 @@ async function start({ random }: World, open: Open): Promise<SourcePosition> {
   return random.chance(0.15) && now.gtidSet !== '' ? { ...now, file: '', offset: 0 } : now;
 }
 
-async function snapshotOf(world: World, open: Open, streamed: Copy): Promise<string[]> {
+async function snapshotOf(world: World, open: Open, { copy, unseen }: ReadingResult): Promise<string[]> {
   const last = world.checkpoints.at(-1);
   if (last === undefined) return [];
+  const tables = last.tables.filter(({ ref }) => !unseen.has(tableRefKey(ref)));
   const source = open();
   try {
-    return await compareSnapshot(source, streamed, last);
+    return await compareSnapshot(source, copy, { ...last, tables });
   } finally {
     await source.close();
   }

@@ -39,6 +39,10 @@ export interface WorldOptions {
   readonly databases: readonly string[];
   /** Whoever reads the history back forgets at some places what it has seen. */
   readonly isForgotten: boolean;
+  /** Rows of the log may lack columns: what is read again in their place may be newer than the place, so only the end can be compared. */
+  readonly isPartial: boolean;
+  /** The server logs updates without the generated columns, whatever the row image (MariaDB 11.8). */
+  readonly omitsGenerated: boolean;
 }
 
 export const COUNTER = 'n';
@@ -52,6 +56,8 @@ export class World {
   readonly keeper: Client;
   readonly databases: readonly string[];
   readonly isForgotten: boolean;
+  readonly isPartial: boolean;
+  readonly omitsGenerated: boolean;
   readonly checkpoints: Checkpoint[] = [];
   /** Tables that an open transaction holds. */
   readonly busy = new Set<string>();
@@ -66,6 +72,8 @@ export class World {
     this.keeper = options.keeper;
     this.databases = options.databases;
     this.isForgotten = options.isForgotten;
+    this.isPartial = options.isPartial;
+    this.omitsGenerated = options.omitsGenerated;
   }
 
   /** A number that was never given before. */

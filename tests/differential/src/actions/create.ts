@@ -11,7 +11,8 @@ const MOST_TABLES = 6;
 /** A column's definition behind its name. `logical`: only the catalogue knows its type. */
 export function columnDefinition(world: World): { readonly sql: string; readonly logical: boolean } {
   const { random, types, flavor } = world;
-  if (random.chance(0.12)) return { sql: generated(world), logical: false };
+  if (random.chance(0.12) && (world.isPartial || !world.omitsGenerated))
+    return { sql: generated(world), logical: false };
   const type = types.any();
   const nullable = random.chance(0.75) ? random.pick(['', ' NULL']) : ' NOT NULL';
   const none = / NULL$/.test(type.sql);

@@ -37,6 +37,8 @@ const SESSION_MARIADB: Readonly<Record<string, readonly string[]>> = {
   binlog_alter_two_phase: ['ON', 'OFF'],
   binlog_direct_non_transactional_updates: ['ON', 'OFF'],
 };
+/** `FULL_NODUP` is MariaDB's from 11.4 on; others refuse it. */
+const ROW_IMAGES = ["'MINIMAL'", "'NOBLOB'", "'FULL_NODUP'", "'FULL'"];
 const GLOBAL: Readonly<Record<string, readonly string[]>> = { binlog_checksum: ["'CRC32'", "'CRC32'", "'NONE'"] };
 const GLOBAL_MARIADB: Readonly<Record<string, readonly string[]>> = {
   log_bin_compress: ['ON', 'OFF'],
@@ -54,6 +56,11 @@ async function session(world: World): Promise<void> {
 async function names(world: World): Promise<void> {
   const { random, main } = world;
   await main.setNames(random.pick(['utf8mb4', 'utf8mb4', 'utf8mb3', 'latin1', 'gbk', 'sjis', 'cp1251', 'koi8r']));
+}
+
+async function rowImage(world: World): Promise<void> {
+  const { random, main, isPartial } = world;
+  if (isPartial) await main.attempt(`SET SESSION binlog_row_image = ${random.pick(ROW_IMAGES)}`);
 }
 
 async function server(world: World): Promise<void> {
@@ -78,6 +85,7 @@ async function rotate(world: World): Promise<void> {
 export const settingActions: readonly Action[] = [
   { name: 'session', weight: 8, run: session },
   { name: 'names', weight: 2, run: names },
+  { name: 'row image', weight: 4, run: rowImage },
   { name: 'server', weight: 2, run: server },
   { name: 'rotate', weight: 1.5, run: rotate },
 ];
