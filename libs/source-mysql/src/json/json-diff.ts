@@ -10,7 +10,10 @@ const OPERATION = { REPLACE: 0, INSERT: 1, REMOVE: 2 } as const;
 /** The server refuses deeper documents. */
 const MAX_DEPTH = 100;
 
-type Leg = { readonly kind: 'member'; readonly key: Buffer } | { readonly kind: 'cell'; readonly index: number };
+type Leg =
+  | { readonly kind: 'member'; readonly key: Buffer }
+  /** `fromEnd`: counted back from the last element, which is 0. */
+  | { readonly kind: 'cell'; readonly index: number; readonly fromEnd: boolean };
 
 interface Diff {
   readonly operation: number;
@@ -57,29 +60,32 @@ function changed(node: JsonNode, diff: Diff, depth: number): JsonNode {
     return open;
   }
   if (open.kind !== 'array') throw misfit();
+  const { length } = open.items;
+  const index = leg.fromEnd ? length - 1 - leg.index : leg.index;
   if (last && diff.operation === OPERATION.INSERT && diff.value !== undefined) {
-    // beyond the end is at the end
-    open.items.splice(Math.min(leg.index, open.items.length), 0, diff.value);
+    // beyond an end is at that end (MySQL, Json_array_index::position)
+    open.items.splice(Math.max(0, Math.min(index, length)), 0, diff.value);
     return open;
   }
-  if (leg.index >= open.items.length) throw misfit();
-  if (last && diff.operation === OPERATION.REMOVE) open.items.splice(leg.index, 1);
-  else open.items[leg.index] = changed(open.items[leg.index] as JsonNode, diff, depth + 1);
+  if (index < 0 || index >= length) throw misfit();
+  if (last && diff.operation === OPERATION.REMOVE) open.items.splice(index, 1);
+  else open.items[index] = changed(open.items[index] as JsonNode, diff, depth + 1);
   return open;
 }
 
-/** `$.name."quoted name"[3]`: names that are no identifiers are JSON strings. */
+/** `$.name."quoted name"[3][last][last-2]`: names that are no identifiers are JSON strings. */
 function readPath(text: string): Leg[] {
   const legs: Leg[] = [];
-  const pattern = /\.(?:"((?:[^"\\]|\\.)*)"|([^.["]+))|\[(\d+)\]/suy;
+  const pattern = /\.(?:"((?:[^"\\]|\\.)*)"|([^.["]+))|\[(?:(\d+)|last(?:-(\d+))?)\]/suy;
   if (!text.startsWith('$')) throw new RangeError('a path into JSON that does not begin at its root');
   pattern.lastIndex = 1;
   while (pattern.lastIndex < text.length) {
     const match = pattern.exec(text);
     if (match === null || legs.length >= MAX_DEPTH) throw new RangeError('a path into JSON that cannot be read');
-    const [, quoted, name, index] = match;
-    if (index !== undefined) legs.push({ kind: 'cell', index: Number(index) });
-    else legs.push({ kind: 'member', key: Buffer.from(quoted === undefined ? (name ?? '') : unquote(quoted), 'utf8') });
+    const [, quoted, name, index, back = '0'] = match;
+    if (match[0].startsWith('[')) {
+      legs.push({ kind: 'cell', index: Number(index ?? back), fromEnd: index === undefined });
+    } else legs.push({ kind: 'member', key: Buffer.from(quoted === undefined ? (name ?? '') : unquote(quoted), 'utf8') });
   }
   return legs;
 }

@@ -123,6 +123,19 @@ describe('events of mysql that hold other events, or changes of values', { timeo
       "b = JSON_SET(b, '$.o.i', 70000, '$.q', 1)",
       "b = JSON_REMOVE(b, '$.big')",
       "b = JSON_SET(b, '$', JSON_ARRAY(1))",
+      `a = '${JSON.stringify({ k: 'scalar', list: [1, 2, 3, 4, [5, 6]], empty: [], pad })}'`,
+      "a = JSON_SET(a, '$.list[last]', 'l')",
+      "a = JSON_SET(a, '$.list[last-1]', JSON_ARRAY(7, 8, 9))",
+      "a = JSON_SET(a, '$.list[last-1][last]', 10, '$.list[ last - 2 ]', 11)",
+      "a = JSON_REMOVE(a, '$.list[last-3]', '$.list[last]')",
+      "a = JSON_REPLACE(a, '$.list[last-30]', 'nowhere', '$.list[last]', 'end')",
+      "a = JSON_SET(a, '$.list[last-30]', 'before the first')",
+      "a = JSON_SET(a, '$.empty[last]', 'first')",
+      "a = JSON_REMOVE(a, '$.list[last-30]', '$.empty[last]')",
+      "a = JSON_SET(a, '$.k[last]', 'still a scalar', '$[0].list[0]', 0)",
+      "a = JSON_SET(a, '$.k[0]', 'another scalar')",
+      "a = JSON_SET(a, '$.k[1]', 'an array now')",
+      "a = JSON_SET(a, '$.k[last].none', 1, '$.k[0][0]', 'deeper')",
     ];
     const expected: (string | null)[][] = [];
     for (const update of updates) {
