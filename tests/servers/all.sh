@@ -12,6 +12,7 @@ install() {
   case $1 in
     mariadb | mysql | redis | kafka | elasticsearch) "$HERE/$1.sh" install ;;
     redis-cluster) "$HERE/redis.sh" install ;;
+    mariadb-11.8) MARIADB_VERSION=11.8 "$HERE/mariadb.sh" install ;;
     kafka-3.9) KAFKA_VERSION=3.9.1 "$HERE/kafka.sh" install ;;
     elasticsearch-8) ES_VERSION=8.19.21 "$HERE/elasticsearch.sh" install ;;
     tools) "$HERE/tools.sh" promtool kcat >/dev/null ;;
@@ -19,12 +20,12 @@ install() {
   esac
 }
 
-unset INSTANCE PART KAFKA_VERSION ES_VERSION NODES REPLICAS REPLICA_OF
+unset INSTANCE PART MARIADB_VERSION KAFKA_VERSION ES_VERSION NODES REPLICAS REPLICA_OF
 verb=${1:-}
 case $verb in
   install)
     shift
-    [ $# -gt 0 ] || set -- mariadb mysql redis kafka kafka-3.9 elasticsearch elasticsearch-8 tools
+    [ $# -gt 0 ] || set -- mariadb mariadb-11.8 mysql redis kafka kafka-3.9 elasticsearch elasticsearch-8 tools
     for name; do install "$name" || failed+=" $name"; done
     ;;
   status | down | kill | wipe)

@@ -71,7 +71,7 @@ export async function runSeed(options: SeedOptions): Promise<SeedResult> {
     const types = new ColumnTypes(random, flavor, list);
     const breaksOff = random.chance(0.3);
     const isCut = !breaksOff && random.chance(0.15);
-    const isForgotten = breaksOff || isCut;
+    const isForgotten = breaksOff || isCut || metadata === 'minimal';
     // a draw of its own: the histories of all others stay what they were
     const isPartial = new Random(-seed).chance(0.25);
     const told = { isForgotten, isPartial, omitsGenerated };
