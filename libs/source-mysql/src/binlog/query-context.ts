@@ -26,7 +26,9 @@ export function readQueryContext(buffer: Buffer, start: number, end: number): Qu
   const reader = new ByteReader(buffer, start, end);
   reader.skip(8 + 1 + 2);
   const bytes = reader.uint(2);
-  const variables = new ByteReader(buffer, reader.at, reader.at + bytes);
+  const from = reader.at;
+  reader.skip(bytes);
+  const variables = new ByteReader(buffer, from, reader.at);
   let sqlMode = 0;
   let clientCollation = 0;
   while (variables.left > 0) {

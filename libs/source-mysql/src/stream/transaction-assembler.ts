@@ -277,7 +277,7 @@ export class TransactionAssembler {
 
   /** The server writes statements down, also those that it words itself, in the charset of their client (seen on both). */
   async #queryInCharset(event: LogEvent, bytes: Buffer, database: string, at: number): Promise<void> {
-    const { clientCollation } = readQueryContext(event.buffer, event.start, event.end);
+    const { clientCollation } = this.#context(event, at);
     await this.#query(event, await this.#book.statementText(bytes, clientCollation), database, at);
   }
 
@@ -335,7 +335,7 @@ export class TransactionAssembler {
     const { definitions } = this.#options;
     if (definitions === undefined) return undefined;
     const place: BinlogPosition = { file: this.#placeFile === '' ? this.#cursor.file : this.#placeFile, offset: at };
-    const context = (): QueryContext => readQueryContext(event.buffer, event.start, event.end);
+    const context = (): QueryContext => this.#context(event, at);
     return definitions.note(statement, database, context, place, this.#boundary.file === '' ? place : this.#boundary);
   }
 
@@ -419,10 +419,19 @@ export class TransactionAssembler {
     return `${this.#placeFile === '' ? this.#cursor.file : this.#placeFile}:${offset}`;
   }
 
-  #unreadable(at: number, what: string): Error {
+  #context(event: LogEvent, at: number): QueryContext {
+    try {
+      return readQueryContext(event.buffer, event.start, event.end);
+    } catch (cause) {
+      throw this.#unreadable(at, 'a statement whose session cannot be read', cause);
+    }
+  }
+
+  #unreadable(at: number, what: string, cause?: unknown): Error {
     return sourceErrors.SOURCE_EVENT_UNREADABLE({
       message: `the log holds ${what}`,
       where: { position: this.#place(at) },
+      ...(cause === undefined ? {} : { cause }),
     });
   }
 }
