@@ -85,7 +85,8 @@ function readPath(text: string): Leg[] {
     const [, quoted, name, index, back = '0'] = match;
     if (match[0].startsWith('[')) {
       legs.push({ kind: 'cell', index: Number(index ?? back), fromEnd: index === undefined });
-    } else legs.push({ kind: 'member', key: Buffer.from(quoted === undefined ? (name ?? '') : unquote(quoted), 'utf8') });
+    } else
+      legs.push({ kind: 'member', key: Buffer.from(quoted === undefined ? (name ?? '') : unquote(quoted), 'utf8') });
   }
   return legs;
 }
