@@ -30,6 +30,8 @@ export interface FaultKind {
   readonly needsFile?: true;
   /** Nothing can follow it. */
   readonly ends?: true;
+  /** Processes of MySync begin anew by it. */
+  readonly endsProcesses?: true;
 }
 
 const STARTED_MS = 60_000;
@@ -50,6 +52,7 @@ function killed(name: string, weight: number, among: (scene: Scene) => readonly 
     weight,
     holdMs: [0, 1500],
     fits,
+    endsProcesses: true,
     strike: async (scene, dice) => {
       const actor = dice.pick(among(scene));
       await actor.kill();
@@ -84,6 +87,7 @@ const processFaults: readonly FaultKind[] = [
   {
     // what was published of it is not published again, the rest is
     name: 'reader killed inside a transaction',
+    endsProcesses: true,
     weight: 2,
     holdMs: [0, 1000],
     fits: always,
@@ -128,6 +132,7 @@ const processFaults: readonly FaultKind[] = [
   },
   {
     name: 'reader replaced while frozen',
+    endsProcesses: true,
     weight: 2,
     holdMs: [500, 3000],
     fits: apart,
@@ -157,6 +162,7 @@ const processFaults: readonly FaultKind[] = [
   },
   {
     name: 'restart in order',
+    endsProcesses: true,
     weight: 2,
     holdMs: [0, 500],
     fits: always,
@@ -283,6 +289,7 @@ const stateFaults: readonly FaultKind[] = [
   {
     // the log takes nothing more, checkpoints are still written
     name: 'reader killed over a full log',
+    endsProcesses: true,
     weight: 3,
     holdMs: [500, 1500],
     fits: ({ ownDisk, transport }) => ownDisk && transport === 'log',
@@ -299,6 +306,7 @@ const stateFaults: readonly FaultKind[] = [
   },
   {
     name: 'redis filled again over its data',
+    endsProcesses: true,
     weight: 0.7,
     holdMs: [0, 0],
     fits: ({ sinks }) => sinks.length === 1 && sinks[0] === 'redis',

@@ -57,6 +57,7 @@ const brokerFaults: readonly FaultKind[] = [
   },
   {
     name: 'reader killed while a leader is frozen',
+    endsProcesses: true,
     weight: 2,
     holdMs: [300, 1500],
     fits: onKafka,

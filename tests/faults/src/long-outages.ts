@@ -26,6 +26,7 @@ export function longPlans(minutes: number, rowsPerSecond: number): readonly Plan
       ownClock: false,
       ownDisk: false,
       shortRetention: false,
+      compactionMs: null,
       checkpoint: 'file',
       rowsPerSecond,
       reader: {},

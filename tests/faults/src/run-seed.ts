@@ -1,17 +1,16 @@
 /** Plays one plan and judges it. */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { compareAll, type Verdict } from './compare.ts';
-import { describe, type Plan, type Step } from './plan.ts';
+import type { Verdict } from './compare.ts';
+import { conclude } from './conclusion.ts';
+import { describe, type Plan } from './plan.ts';
+import { caughtUp, recover } from './recovery.ts';
 import { Scene } from './scene.ts';
 import type { Stage } from './stage.ts';
 
 /** A load that is longer under way is struck by no further fault. */
 const LAST_STRIKE_MS = 28_000;
-const EQUAL_MS = 90_000;
 const FIRST_ROWS_MS = 120_000;
-/** Memory of one process, of all its peaks (docs/performance.md says what bounds it). */
-const MOST_RSS_MB = 600;
 
 export interface FaultResult {
   readonly kind: string;
@@ -31,6 +30,8 @@ export interface SeedResult {
   /** Everything that speaks against the seed; empty: it passed. */
   readonly complaints: readonly string[];
   readonly seconds: number;
+  /** Where they went. */
+  readonly phases: Readonly<Record<string, number>>;
   readonly looks: number;
 }
 
@@ -50,13 +51,21 @@ export async function runSeed({ stage, plan, keep, folder, clockLibrary, say }: 
   const began = performance.now();
   const what = describe(plan);
   say(`seed ${seed}: ${what}`);
+  const phases: Record<string, number> = {};
+  let since = began;
+  const phase = (name: string): void => {
+    phases[name] = Math.round((performance.now() - since) / 100) / 10;
+    since = performance.now();
+  };
   await stage.heal();
+  phase('heal');
   const ownFolder = join(folder, `${setting.transport}-${seed}`);
   const scene = await Scene.set({ stage, setting, seed, folder: ownFolder, clockLibrary });
+  phase('set');
   const faults: FaultResult[] = [];
   let verdict: Verdict = { lost: 0, wrong: 0, examples: [] };
   try {
-    verdict = await play(scene, plan, faults, say);
+    verdict = await play({ scene, plan, faults, phase, say });
   } catch (error) {
     scene.complaints.push(error instanceof Error ? error.message : String(error));
   } finally {
@@ -65,6 +74,7 @@ export async function runSeed({ stage, plan, keep, folder, clockLibrary, say }: 
     await stage.heal();
     await scene.clear(keep || scene.complaints.length > 0);
     await scene.drop();
+    phase('clear');
   }
   const { watch, load, complaints } = scene;
   return {
@@ -78,16 +88,26 @@ export async function runSeed({ stage, plan, keep, folder, clockLibrary, say }: 
     backward: watch.backward.length,
     complaints,
     seconds: Math.round((performance.now() - began) / 100) / 10,
+    phases,
     looks: watch.looks,
   };
 }
 
-async function play(scene: Scene, plan: Plan, faults: FaultResult[], say: (text: string) => void): Promise<Verdict> {
+interface Play {
+  readonly scene: Scene;
+  readonly plan: Plan;
+  readonly faults: FaultResult[];
+  readonly phase: (name: string) => void;
+  readonly say: (text: string) => void;
+}
+
+async function play({ scene, plan, faults, phase, say }: Play): Promise<Verdict> {
   const { load, watch } = scene;
   watch.start();
   for (const actor of scene.actors) actor.start();
   load.start();
   if (!plan.early) await caughtUp(scene, Date.now(), FIRST_ROWS_MS, 'the existing rows');
+  phase('rows');
   const loaded = performance.now();
   let mends: (() => Promise<void>)[] = [];
   for (const step of plan.steps) {
@@ -107,72 +127,6 @@ async function play(scene: Scene, plan: Plan, faults: FaultResult[], say: (text:
   for (const mend of mends) await mend();
   for (const step of plan.steps.slice(0))
     if (step.overlaps) faults.push({ kind: step.kind.name, recoverySeconds: null });
-  await load.stop();
-  const verdict = await untilEqual(scene);
-  for (const actor of scene.actors) {
-    const peak = actor.peakMb();
-    if (peak > MOST_RSS_MB) scene.complaints.push(`${actor.name} took ${peak} MB`);
-  }
-  if (!scene.setting.shortRetention) scene.complaints.push(...(await watch.audit(scene.strangers)).slice(0, 5));
-  const { looks, bookLooks, bookTrouble, audited } = watch;
-  const blind = looks === 0 || bookLooks === 0 || (audited === 0 && !scene.setting.shortRetention);
-  if (blind)
-    scene.complaints.push(
-      `nobody looked: ${looks} looks, ${bookLooks} at the books (${bookTrouble}), ${audited} partitions`,
-    );
-  const stops = await Promise.all(scene.actors.map((actor) => actor.stop()));
-  for (const complaint of stops) if (complaint !== null) scene.complaints.push(complaint);
-  return verdict;
-}
-
-/** Mends what is broken, waits until the sinks follow again; gives the seconds that took. */
-interface Recovery {
-  readonly scene: Scene;
-  readonly step: Step;
-  /** When it struck, in ms since 1970. */
-  readonly struck: number;
-  readonly mends: readonly (() => Promise<void>)[];
-  readonly alone: boolean;
-  readonly stuckMs: number;
-  readonly say: (text: string) => void;
-}
-
-async function recover({ scene, step, struck, mends, alone, stuckMs, say }: Recovery): Promise<number | null> {
-  const name = step.kind.name;
-  let since = struck;
-  if (step.kind.carriedBy === true && alone) {
-    await caughtUp(scene, since, stuckMs, name);
-    const seconds = (Date.now() - since) / 1000;
-    say(`  ${name}: ${seconds.toFixed(1)} s`);
-    for (const mend of mends) await mend();
-    await caughtUp(scene, Date.now(), stuckMs, `${name}, when it was over`);
-    return seconds;
-  }
-  await sleep(step.holdMs);
-  for (const mend of mends) await mend();
-  since = Date.now();
-  await caughtUp(scene, since, stuckMs, name);
-  const seconds = (Date.now() - since) / 1000;
-  say(`  ${name}: ${seconds.toFixed(1)} s${alone ? '' : ' (with others)'}`);
-  return alone ? seconds : null;
-}
-
-async function caughtUp(scene: Scene, sinceMs: number, timeoutMs: number, after: string): Promise<void> {
-  const end = performance.now() + timeoutMs;
-  while (!scene.watch.caughtUp(sinceMs)) {
-    if (performance.now() > end)
-      throw new Error(`stuck for ${timeoutMs / 1000} s after ${after}: lag ${scene.watch.lags()}`);
-    await sleep(25);
-  }
-}
-
-async function untilEqual(scene: Scene): Promise<Verdict> {
-  const end = performance.now() + EQUAL_MS;
-  for (;;) {
-    const verdict = await compareAll(scene, scene.eyes).catch(
-      (error: unknown): Verdict => ({ lost: 1, wrong: 0, examples: [`could not compare: ${String(error)}`] }),
-    );
-    if (verdict.lost + verdict.wrong === 0 || performance.now() > end) return verdict;
-    await sleep(150);
-  }
+  phase('play');
+  return await conclude(scene, phase);
 }

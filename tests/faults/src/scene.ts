@@ -311,7 +311,12 @@ export class Scene {
         kind: transport,
         partitions,
         ...(transport === 'log'
-          ? { log: { path: join(dataFolder, 'log'), ...(setting.shortRetention ? { compactionIntervalMs: 300 } : {}) } }
+          ? {
+              log: {
+                path: join(dataFolder, 'log'),
+                ...(setting.compactionMs === null ? {} : { compactionIntervalMs: setting.compactionMs }),
+              },
+            }
           : { kafka: { brokers: BROKERS.map((name) => `127.0.0.1:${stage.proxy(name).port}`) } }),
         ...setting.transportOptions,
       },

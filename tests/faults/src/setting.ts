@@ -21,6 +21,8 @@ export interface Setting {
   readonly ownDisk: boolean;
   /** The log forgets deletions within moments. */
   readonly shortRetention: boolean;
+  /** How often the embedded log is compacted; null: as by default. */
+  readonly compactionMs: number | null;
   readonly checkpoint: CheckpointName;
   readonly rowsPerSecond: number;
   /** Sections of the configuration, over what the suite needs anyway. */
@@ -56,6 +58,7 @@ export function chooseSetting(dice: Dice, transport: TransportName, can: Abiliti
     ownClock: can.clock && dice.chance(0.15),
     ownDisk: can.disk && dice.chance(0.25),
     shortRetention,
+    compactionMs: shortRetention ? 300 : null,
     checkpoint: 'file',
     // a node of Elasticsearch beside everything else on two cores takes no more
     rowsPerSecond: elastic ? Math.min(rate, 300) : rate,

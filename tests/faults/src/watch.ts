@@ -104,6 +104,10 @@ export class Watch {
     return this.#sinks.map(({ eye, oldestProbe }) => `${eye.name} ${Date.now() - oldestProbe} ms`).join(', ');
   }
 
+  lagSeconds(): readonly (readonly [string, number])[] {
+    return this.#sinks.map(({ eye, oldestProbe }) => [eye.name, (Date.now() - oldestProbe) / 1000]);
+  }
+
   async log(): Promise<LogEye> {
     return await until('the log can be looked at', async () => {
       this.#log ??= await this.#options.openLog();
