@@ -78,6 +78,7 @@ configure() { # configure PART: writes its server.properties
 	group.initial.rebalance.delay.ms=0
 	broker.session.timeout.ms=3000
 	broker.heartbeat.interval.ms=500
+	leader.imbalance.check.interval.seconds=5
 	log.cleaner.backoff.ms=1000
 	log.cleaner.dedupe.buffer.size=16777216
 	log.initial.task.delay.ms=1000

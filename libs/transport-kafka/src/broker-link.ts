@@ -26,6 +26,16 @@ import { PRODUCE } from './protocol/record-batch-encode.ts';
 
 const KEEP_ALIVE_MS = 30_000;
 
+export interface BrokerLinkOptions {
+  readonly nodeId: number;
+  readonly address: Address;
+  readonly options: ResolvedKafkaOptions;
+  /** A request had no answer: the connection was lost, or the time was over. */
+  readonly onSilent: (address: string) => void;
+  /** Of every request without a limit of its own. Default: that of the options. */
+  readonly requestTimeoutMs?: number | undefined;
+}
+
 export class BrokerLink {
   readonly nodeId: number;
   readonly address: string;
@@ -33,12 +43,15 @@ export class BrokerLink {
   readonly #broker: Broker;
   readonly #requestTimeoutMs: number;
   readonly #usesSasl: boolean;
+  readonly #onSilent: (address: string) => void;
   #closed: Error | null = null;
   /** While the connection authenticates anew, requests wait here, in order. */
   #held: (() => void)[] | null = null;
 
-  private constructor(nodeId: number, address: Address, options: ResolvedKafkaOptions, requestTimeoutMs: number) {
+  private constructor({ nodeId, address, options, onSilent, requestTimeoutMs: limitMs }: BrokerLinkOptions) {
+    const requestTimeoutMs = limitMs ?? options.requestTimeoutMs;
     this.nodeId = nodeId;
+    this.#onSilent = onSilent;
     this.address = `${address.host}:${address.port}`;
     this.#requestTimeoutMs = requestTimeoutMs;
     this.#usesSasl = options.sasl !== null;
@@ -50,7 +63,7 @@ export class BrokerLink {
       socketFactory,
       clientId: options.clientId,
       requestTimeout: requestTimeoutMs,
-      connectionTimeout: options.connectionTimeoutMs,
+      connectionTimeout: Math.min(options.connectionTimeoutMs, requestTimeoutMs),
       ssl: typeof options.tls === 'boolean' ? {} : options.tls,
       sasl: options.sasl === null ? null : { ...options.sasl },
     });
@@ -63,19 +76,16 @@ export class BrokerLink {
   }
 
   /** Connects, asks for the broker's versions and authenticates. */
-  static async open(
-    nodeId: number,
-    address: Address,
-    options: ResolvedKafkaOptions,
-    requestTimeoutMs = options.requestTimeoutMs,
-  ): Promise<BrokerLink> {
-    const link = new BrokerLink(nodeId, address, options, requestTimeoutMs);
+  static async open(linkOptions: BrokerLinkOptions): Promise<BrokerLink> {
+    const link = new BrokerLink(linkOptions);
     try {
-      await link.#connect(options.connectionTimeoutMs * 2 + requestTimeoutMs);
+      const { connectionTimeoutMs } = linkOptions.options;
+      await link.#connect(Math.min(connectionTimeoutMs, link.#requestTimeoutMs) * 2 + link.#requestTimeoutMs);
       link.#checkVersions();
     } catch (error) {
       const failure = fromKafkajs(error, link.address);
-      link.close(failure);
+      if (failure instanceof BrokerError && failure.code === NO_ANSWER) link.#silent(failure);
+      else link.close(failure);
       throw failure;
     }
     return link;
@@ -122,7 +132,7 @@ export class BrokerLink {
       return await request(this.#broker);
     } catch (error) {
       const failure = fromKafkajs(error, this.address);
-      if (failure instanceof BrokerError && failure.code === NO_ANSWER) this.close(failure);
+      if (failure instanceof BrokerError && failure.code === NO_ANSWER) this.#silent(failure);
       throw failure;
     }
   }
@@ -132,6 +142,11 @@ export class BrokerLink {
     if (this.#closed !== null) return;
     this.#closed = reason;
     this.#destroy(reason);
+  }
+
+  #silent(failure: BrokerError): void {
+    if (this.#closed === null) this.#onSilent(this.address);
+    this.close(failure);
   }
 
   #destroy(reason: Error): void {
@@ -175,6 +190,7 @@ export class BrokerLink {
           reject(failure);
           if (this.#closed !== null) return;
           this.#closed = failure;
+          this.#onSilent(this.address);
           // Not at once: kafkajs may be in the middle of rejecting all that is in its queue.
           queueMicrotask(() => this.#destroy(failure));
         },

@@ -5,6 +5,8 @@
  *    that must not, since a broker answers the requests of one connection one after another.
  * 2. Nothing here retries: a call that fails has dropped its link, and the caller decides.
  * 3. Metadata is asked for only when the caller finds that what it knows is wrong; it never makes a topic.
+ * 4. Where any node will do, one that did not answer lately, to whatever request, is asked last, and the others are not waited for long: brokers
+ *    answer such questions from memory. Only when none did so are they given the whole of `requestTimeoutMs`.
  */
 import { causeText, systemClock } from '@mysync/core';
 import { transportErrors } from '@mysync/transport';
@@ -24,7 +26,9 @@ import {
 export type CoordinatorKind = 'group' | 'transaction';
 
 const ASK = 'ask';
+const QUICK = 'quick';
 const AVOID_MS = 30_000;
+const QUICK_ANSWER_MS = 2_000;
 
 export class Cluster {
   readonly options: ResolvedKafkaOptions;
@@ -32,6 +36,9 @@ export class Cluster {
   readonly #nodes = new Map<number, NodeAddress>();
   /** When a node did not answer: it is asked last for a while, since finding out can take a connection's whole time limit. */
   readonly #failedAt = new Map<string, number>();
+  readonly #onSilent = (address: string): void => {
+    this.#failedAt.set(address, systemClock.monotonic());
+  };
   #turn = 0;
   #closed = false;
 
@@ -76,21 +83,27 @@ export class Cluster {
 
   /** Runs a request on the first node that answers: known ones, then those of the configuration. */
   async anyNode<T>(request: (link: BrokerLink) => Promise<T>): Promise<T> {
-    const known = [...this.#nodes.values()].map((node) => ({ name: `${node.nodeId}/${ASK}`, node }));
-    const seeds = this.options.brokers.map((broker) => {
-      const node = { nodeId: -1, ...parseAddress(broker) };
-      return { name: `${broker}/${ASK}`, node };
-    });
+    const { brokers, requestTimeoutMs } = this.options;
+    const seeds = brokers.map((broker): NodeAddress => ({ nodeId: -1, ...parseAddress(broker) }));
     const start = this.#turn++;
     const failures: string[] = [];
-    for (const list of [known, seeds]) {
-      for (const choice of this.#inTurn(list, start)) {
+    const rounds = [
+      {
+        nodes: this.#nodes.size > 0 ? [...this.#nodes.values()] : seeds,
+        lane: QUICK,
+        limitMs: Math.min(QUICK_ANSWER_MS, requestTimeoutMs),
+      },
+      { nodes: seeds, lane: ASK, limitMs: requestTimeoutMs },
+    ];
+    for (const { nodes, lane, limitMs } of rounds) {
+      for (const node of this.#inTurn(nodes, start)) {
+        const address = `${node.host}:${node.port}`;
         try {
-          return await request(await this.#linkTo(choice.name, choice.node.nodeId, choice.node));
+          return await request(await this.#linkTo(`${address}/${lane}`, node.nodeId, node, limitMs));
         } catch (error) {
           if (!(error instanceof BrokerError) || error.code !== NO_ANSWER || isFinal(error)) throw error;
           failures.push(causeText(error));
-          this.#failedAt.set(choice.name, systemClock.monotonic());
+          this.#onSilent(address);
         }
       }
     }
@@ -101,10 +114,11 @@ export class Cluster {
   }
 
   /** Rotated by the turn; those that failed lately come last. */
-  #inTurn<T extends { readonly name: string }>(list: readonly T[], start: number): T[] {
+  #inTurn(list: readonly NodeAddress[], start: number): NodeAddress[] {
     const since = systemClock.monotonic() - AVOID_MS;
-    const late = (choice: T): number => ((this.#failedAt.get(choice.name) ?? Number.NEGATIVE_INFINITY) > since ? 1 : 0);
-    const turned = list.map((_, index) => list[(start + index) % list.length] as T);
+    const failedAt = ({ host, port }: NodeAddress): number => this.#failedAt.get(`${host}:${port}`) ?? since;
+    const late = (node: NodeAddress): number => (failedAt(node) > since ? 1 : 0);
+    const turned = list.map((_, index) => list[(start + index) % list.length] as NodeAddress);
     return turned.sort((a, b) => late(a) - late(b));
   }
 
@@ -135,7 +149,13 @@ export class Cluster {
       if (this.#links.get(name) === known) this.#links.delete(name);
       return await this.#linkTo(name, nodeId, node, requestTimeoutMs);
     }
-    const opening = BrokerLink.open(nodeId, node, this.options, requestTimeoutMs);
+    const opening = BrokerLink.open({
+      nodeId,
+      address: node,
+      options: this.options,
+      onSilent: this.#onSilent,
+      requestTimeoutMs,
+    });
     this.#links.set(name, opening);
     try {
       const link = await opening;

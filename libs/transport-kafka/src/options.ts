@@ -46,7 +46,7 @@ export interface KafkaOptions {
   readonly requestTimeoutMs?: number;
   /** Default 5,000. */
   readonly connectionTimeoutMs?: number;
-  /** A group member not heard of for so long loses its partitions. Default 10,000. */
+  /** A group member not heard of for so long loses its partitions. Default 6,000, the least that brokers take by default. */
   readonly sessionTimeoutMs?: number;
   /** Largest record; becomes `max.message.bytes` of the topic (with 1 KiB for the batch around it). Default 8 MiB. */
   readonly maxRecordBytes?: number;
@@ -76,7 +76,7 @@ export function resolveOptions(options: KafkaOptions): ResolvedKafkaOptions {
     minInsyncReplicas: options.minInsyncReplicas ?? 2,
     requestTimeoutMs: options.requestTimeoutMs ?? 10_000,
     connectionTimeoutMs: options.connectionTimeoutMs ?? 5_000,
-    sessionTimeoutMs: options.sessionTimeoutMs ?? 10_000,
+    sessionTimeoutMs: options.sessionTimeoutMs ?? 6_000,
     maxRecordBytes: options.maxRecordBytes ?? 8 * 2 ** 20,
     stallMs: options.stallMs ?? 60_000,
     fetchWaitMs: options.fetchWaitMs ?? 500,

@@ -41,7 +41,8 @@ const FREE_FOR_CHECKPOINTS = 16 * 2 ** 20;
 /** Rows of the transaction that a reader is killed in, and how long it is waited for that it is read so far. */
 const BURST_ROWS = 20_000;
 const BURST_ROWS_SLOW_SINK = 3000;
-const BURST_SEEN_MS = 10_000;
+const BURST_SEEN_MS = 15_000;
+const BURST_STEP_MS = 4;
 
 const always = (_: Setting): boolean => true;
 const apart = (setting: Setting): boolean => !setting.oneProcess;
@@ -81,6 +82,25 @@ function frozen(
   };
 }
 
+/**
+ * A large transaction of which the reader has published some rows, and not all: it is let go on for moments only, and is frozen when it is there. Where
+ * the database is down just now, there is none.
+ */
+async function frozenInBurst(scene: Scene, reader: Actor, dice: Dice): Promise<{ readonly committed: Promise<void> }> {
+  const rows = scene.setting.sinks.includes('elasticsearch') ? BURST_ROWS_SLOW_SINK : BURST_ROWS;
+  const ends = async (): Promise<number> => (await scene.logEnds()).reduce((sum, end) => sum + end, 0);
+  const before = await ends();
+  const enough = before + dice.integer(rows / 10, rows * 0.7);
+  const committed = scene.load.burst(rows).catch(() => undefined);
+  const end = performance.now() + BURST_SEEN_MS;
+  for (;;) {
+    reader.signal('SIGSTOP');
+    if ((await ends()) >= enough || performance.now() > end) return { committed };
+    reader.signal('SIGCONT');
+    await sleep(BURST_STEP_MS);
+  }
+}
+
 const processFaults: readonly FaultKind[] = [
   killed('kill reader', 4, ({ readers }) => readers),
   killed('kill writer', 4, ({ writers }) => writers, apart),
@@ -94,18 +114,9 @@ const processFaults: readonly FaultKind[] = [
     settled: true,
     strike: async (scene, dice) => {
       const reader = dice.pick(scene.readers);
-      const rows = scene.setting.sinks.includes('elasticsearch') ? BURST_ROWS_SLOW_SINK : BURST_ROWS;
-      const ends = async (): Promise<number> => (await scene.logEnds()).reduce((sum, end) => sum + end, 0);
-      const before = await ends();
-      const enough = before + dice.integer(1, rows);
-      // where the database is down just now, there is no such transaction
-      const burst = scene.load.burst(rows).catch(() => undefined);
-      await until('the transaction is read so far', async () => (await ends()) >= enough, {
-        timeoutMs: BURST_SEEN_MS,
-        everyMs: 1,
-      }).catch(() => undefined);
+      const { committed } = await frozenInBurst(scene, reader, dice);
       await reader.kill();
-      await burst;
+      await committed;
       return async () => reader.start();
     },
   },
@@ -117,9 +128,14 @@ const processFaults: readonly FaultKind[] = [
     weight: 1,
     holdMs: [12_000, 13_000],
     fits: (setting) => apart(setting) && setting.writers > 1,
-    strike: async ({ writers, load }, dice) => {
+    strike: async ({ stage, setting, writers, load }, dice) => {
       const writer = dice.pick(writers);
+      // so that it surely has a batch under way, and the next one in hand
+      const ways = setting.sinks.map((sink) => stage.proxy(sink));
+      for (const way of ways) way.strike({ kind: 'delay', ms: 150 });
+      await sleep(1000);
       writer.signal('SIGSTOP');
+      for (const way of ways) way.mend();
       return async () => {
         // the others have taken over and rest: whatever the stranger does now stays to be seen
         load.paused = true;
@@ -138,10 +154,12 @@ const processFaults: readonly FaultKind[] = [
     fits: apart,
     settled: true,
     needsFile: true,
-    strike: async (scene) => {
+    strike: async (scene, dice) => {
       const [old] = scene.readers;
       if (old === undefined) throw new Error('there is no reader');
       await old.logged(/"msg":"reader started"/, STARTED_MS);
+      // sometimes with its hands full
+      const burst = dice.chance(0.5) ? await frozenInBurst(scene, old, dice) : undefined;
       old.signal('SIGSTOP');
       old.mayEnd();
       // what an operator must not do, and does: the lock of a living process is removed
@@ -157,6 +175,7 @@ const processFaults: readonly FaultKind[] = [
         // it must notice by itself that it was replaced
         await until('the replaced reader ends', () => !old.running, { timeoutMs: 40_000 }).finally(() => old.kill());
         await old.settled();
+        await burst?.committed;
       };
     },
   },

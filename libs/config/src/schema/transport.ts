@@ -76,9 +76,10 @@ function kafkaSection() {
       ).default(2),
       requestTimeoutMs: milliseconds('A request without an answer for so long counts as lost.').default(10_000),
       connectionTimeoutMs: milliseconds('How long to wait for a connection.').default(5_000),
-      sessionTimeoutMs: milliseconds('A writer not heard of for so long loses its partitions.', { min: 1_000 }).default(
-        10_000,
-      ),
+      sessionTimeoutMs: milliseconds(
+        'A writer not heard of for so long loses its partitions. Brokers take nothing below their group.min.session.timeout.ms (6000).',
+        { min: 1_000 },
+      ).default(6_000),
       maxRecordBytes: integer(
         'Largest record; that of an update holds the row before and after it. Becomes `max.message.bytes` of the topic.',
         {
