@@ -1,11 +1,12 @@
 /** Faults that destroy what MySync keeps. It must halt and say what to do; then what it says is done, and that must be enough. */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { textConnection, until } from '@mysync/harness';
 import type { FaultKind } from './fault-kinds.ts';
 import { KafkaEye } from './log-eye.ts';
 import type { Scene } from './scene.ts';
-import type { Setting } from './setting.ts';
+import { FORGOTTEN_MS, type Setting } from './setting.ts';
 
 const TOLD_MS = 90_000;
 const CHURN_MS = 40_000;
@@ -124,13 +125,15 @@ async function churn(scene: Scene, left: readonly number[]): Promise<void> {
   try {
     await sql.query(`USE \`${scene.database}\``);
     const pad = 'z'.repeat(380);
-    const end = performance.now() + CHURN_MS;
-    for (let round = 0, passed = false; !passed; round += 1) {
+    const began = performance.now();
+    const end = began + CHURN_MS;
+    for (let round = 0, passed = false; !passed || performance.now() - began < 1.2 * FORGOTTEN_MS; round += 1) {
       if (performance.now() > end)
         throw new Error(`the log was not compacted: ${left} then, ${await scene.logCleaned()} now`);
       const rows = Array.from({ length: 500 }, (_, i) => [9_000_000 + i, round, 0, pad]);
       await sql.query('REPLACE INTO bulk VALUES ?', [rows]);
       await sql.query('DELETE FROM bulk WHERE id >= 9000000');
+      await sleep(50);
       const cleaned = await scene.logCleaned();
       passed = left.every((offset, partition) => (cleaned[partition] ?? 0) > offset + 100);
     }

@@ -42,7 +42,14 @@ export function planOf(seed: number, { transport, can, focus, rate }: PlanOption
   // with a focus the setting is chosen so that it fits at least one of the kinds
   while (!wanted.some(({ fits }) => fits(setting))) setting = chooseSetting(dice, transport, can, rate);
   let early = dice.chance(0.2);
-  const fitting = wanted.filter(({ fits }) => fits(setting));
+  let fitting = wanted.filter(({ fits }) => fits(setting));
+  // where deletions are soon forgotten, a writer that any other fault holds up halts, and rightly
+  if (setting.shortRetention) {
+    const longer = { ...setting, shortRetention: false, compactionMs: null, transportOptions: {} };
+    const made = fitting.filter(({ fits }) => !fits(longer));
+    if (made.length > 0) fitting = made;
+    else setting = longer;
+  }
   const steps: Step[] = [];
   let final = false;
   for (let index = dice.pick(STEPS); index > 0 && !final; index -= 1) {
