@@ -82,22 +82,29 @@ export async function checkGrants(
     if (await permitted(() => session.query(`SELECT 1 FROM ${quoteTable(ref)} LIMIT 0`))) continue;
     findings.push(missing(`read ${formatTableRef(ref)}`, 'SELECT', quoteTable(ref)));
   }
-  if (session.facts.flavor === 'mysql' && !has(grants, 'RELOAD', 'FLUSH_TABLES')) {
+  const isMysql = session.facts.flavor === 'mysql';
+  if ((isMysql || (await usesXa(session))) && !has(grants, 'RELOAD', 'FLUSH_TABLES')) {
     const unlocked = [...new Set(tables.map(({ database }) => database))].filter((name) => !mayLock(grants.on, name));
-    if (unlocked.length > 0) findings.push(snapshotDenied(grants.account, unlocked, snapshot));
+    // MariaDB needs it amid XA transactions only
+    if (unlocked.length > 0) findings.push(snapshotDenied(grants.account, unlocked, snapshot, isMysql && snapshot));
   }
   if (findings.length === 0) findings.push(finding('ok', 'SOURCE_GRANT_MISSING', `${grants.account} has all grants`));
   return findings;
 }
 
+async function usesXa(session: ServerSession): Promise<boolean> {
+  const row = await session.first("SHOW GLOBAL STATUS LIKE 'Com_xa_prepare'");
+  return Number(row?.['Value'] ?? 0) > 0;
+}
+
 /** As `openConsistentView` (snapshot/) raises it. */
-function snapshotDenied(account: string, databases: readonly string[], snapshot: boolean): Finding {
+function snapshotDenied(account: string, databases: readonly string[], snapshot: boolean, isError: boolean): Finding {
   const what = snapshot
     ? 'which the snapshot at the next start needs'
     : 'which reading a table again (onUnseenChange) and a snapshot need; none will be taken at the next start';
   const locks = databases.map((name) => `GRANT LOCK TABLES ON \`${name.replaceAll('`', '``')}\`.* TO ${account};`);
   return finding(
-    snapshot ? 'error' : 'warning',
+    isError ? 'error' : 'warning',
     'SOURCE_SNAPSHOT_DENIED',
     `${account} may neither hold off writes (RELOAD) nor lock the captured tables (LOCK TABLES), ${what}`,
     `GRANT RELOAD ON *.* TO ${account}; or: ${locks.join(' ')}`,
