@@ -1,2 +1,7 @@
-export { MysqlCheckpointStore, type MysqlCheckpointStoreOptions, readMysqlCheckpoint } from './mysql-store.ts';
+export {
+  MysqlCheckpointStore,
+  type MysqlCheckpointStoreOptions,
+  readMysqlCheckpoint,
+  readMysqlSchemaHistory,
+} from './mysql-store.ts';
 export type { MysqlPlace } from './session.ts';

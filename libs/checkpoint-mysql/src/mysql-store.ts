@@ -7,6 +7,8 @@ import {
   type OwnedLines,
   type OwnedText,
   parseCheckpoint,
+  parseSchemaHistory,
+  type SchemaHistory,
   type SchemaHistoryStore,
   TextCheckpointStore,
   TextSchemaHistoryStore,
@@ -96,8 +98,21 @@ export async function readMysqlCheckpoint(place: MysqlPlace, source: string): Pr
     const text = await readBody(session, source);
     return text === null ? null : parseCheckpoint(text, session.name);
   } catch (error) {
-    // nobody has made the tables yet
-    if ((error as { cause?: { errno?: number } }).cause?.errno === NO_SUCH_TABLE) return null;
+    if (isMissingTable(error)) return null;
+    throw error;
+  } finally {
+    session.close();
+  }
+}
+
+/** Likewise its schema history. */
+export async function readMysqlSchemaHistory(place: MysqlPlace, source: string): Promise<SchemaHistory | null> {
+  const session = new CheckpointSession(place);
+  try {
+    const text = await readLines(session, source);
+    return text === null ? null : parseSchemaHistory(text, session.name);
+  } catch (error) {
+    if (isMissingTable(error)) return null;
     throw error;
   } finally {
     session.close();
@@ -105,6 +120,16 @@ export async function readMysqlCheckpoint(place: MysqlPlace, source: string): Pr
 }
 
 const NO_SUCH_TABLE = 1146;
+
+/** Nobody has made the tables yet. */
+function isMissingTable(error: unknown): boolean {
+  return (error as { cause?: { errno?: number } }).cause?.errno === NO_SUCH_TABLE;
+}
+
+async function readLines(session: CheckpointSession, source: string): Promise<string | null> {
+  const rows = await session.rows('SELECT body FROM mysync_schema_history WHERE source = ? ORDER BY line', [source]);
+  return rows.length === 0 ? null : rows.map((row) => String(row['body'])).join('');
+}
 
 class OwnedRow implements OwnedText {
   readonly #session: CheckpointSession;
@@ -174,12 +199,7 @@ class OwnedRow implements OwnedText {
     };
     return {
       where: `${this.#session.name} mysync_schema_history ${source}`,
-      read: async () => {
-        const rows = await this.#session.rows('SELECT body FROM mysync_schema_history WHERE source = ? ORDER BY line', [
-          source,
-        ]);
-        return rows.length === 0 ? null : rows.map((row) => String(row['body'])).join('');
-      },
+      read: () => readLines(this.#session, source),
       replace: async (text) => {
         const insert = 'INSERT INTO mysync_schema_history VALUES (?, 0, ?)';
         await change([

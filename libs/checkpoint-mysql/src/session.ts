@@ -1,6 +1,12 @@
 import { checkpointErrors } from '@mysync/checkpoint';
 import { causeText, isMysyncError, type MysyncError } from '@mysync/core';
-import { type Connection, createConnection, type ResultSetHeader, type RowDataPacket } from 'mysql2/promise';
+import {
+  type Connection,
+  type ConnectionOptions,
+  createConnection,
+  type ResultSetHeader,
+  type RowDataPacket,
+} from 'mysql2/promise';
 
 export interface MysqlPlace {
   readonly host: string;
@@ -9,13 +15,8 @@ export interface MysqlPlace {
   readonly password: string;
   /** Where the tables stand. */
   readonly database: string;
-  /** As node:tls spells it. */
-  readonly tls?: {
-    readonly ca?: string;
-    readonly cert?: string;
-    readonly key?: string;
-    readonly rejectUnauthorized: boolean;
-  };
+  /** What makes the connection an encrypted one, to this host and no other. */
+  readonly secure?: Pick<ConnectionOptions, 'ssl' | 'stream'>;
   /** For the connection, and for each answer. */
   readonly timeoutMs?: number;
 }
@@ -23,6 +24,7 @@ export interface MysqlPlace {
 const TIMEOUT_MS = 10_000;
 /** The server or the way to it, not what was asked (mysql2, Node, and the manual's "Server Error Message Reference"). */
 const TRANSIENT = /^(PROTOCOL_|ECONN|ETIMEDOUT|EPIPE|EHOST|ENET|ENOTFOUND|EAI_)/;
+const TLS = /^(ERR_TLS|ERR_SSL|CERT_|SELF_SIGNED|DEPTH_ZERO|UNABLE_TO|HANDSHAKE_)/;
 const TRANSIENT_NUMBERS: ReadonlySet<number> = new Set([
   1040, // too many connections
   1053, // shutdown in progress
@@ -103,7 +105,7 @@ export class CheckpointSession {
   }
 
   async #connect(timeoutMs: number): Promise<Connection> {
-    const { host, port, user, password, database, tls } = this.#place;
+    const { host, port, user, password, database, secure } = this.#place;
     const connection = await createConnection({
       host,
       port,
@@ -114,7 +116,7 @@ export class CheckpointSession {
       connectTimeout: timeoutMs,
       supportBigNumbers: true,
       bigNumberStrings: true,
-      ...(tls === undefined ? {} : { ssl: tls }),
+      ...secure,
     });
     // lost between two statements: the next one makes another
     connection.on('error', () => {
@@ -133,6 +135,11 @@ export class CheckpointSession {
     if (DENIED_NUMBERS.has(errno)) return checkpointErrors.CHECKPOINT_DENIED({ message, where, cause: error });
     if (TRANSIENT.test(code) || TRANSIENT_NUMBERS.has(errno)) {
       return checkpointErrors.CHECKPOINT_UNREACHABLE({ message, where, cause: error });
+    }
+    if (TLS.test(code)) {
+      const remedy =
+        'Set checkpoint.mysql.tls: the authority of its certificate (ca), or verifyName: false where it is not for this host.';
+      return checkpointErrors.CHECKPOINT_UNWRITABLE({ message, where, remedy, cause: error });
     }
     return checkpointErrors.CHECKPOINT_UNWRITABLE({
       message,

@@ -1,1 +1,6 @@
-export { readTopicCheckpoint, TopicCheckpointStore, type TopicCheckpointStoreOptions } from './topic-store.ts';
+export {
+  readTopicCheckpoint,
+  readTopicSchemaHistory,
+  TopicCheckpointStore,
+  type TopicCheckpointStoreOptions,
+} from './topic-store.ts';

@@ -3,6 +3,8 @@ import {
   type OwnedCheckpointStore,
   type OwnedLines,
   parseCheckpoint,
+  parseSchemaHistory,
+  type SchemaHistory,
   type SchemaHistoryStore,
   TextCheckpointStore,
   TextSchemaHistoryStore,
@@ -69,25 +71,46 @@ export async function readTopicCheckpoint(transport: Transport, topic: string): 
   return text === undefined ? null : parseCheckpoint(text, `topic ${topic}`);
 }
 
+/** Likewise its schema history. */
+export async function readTopicSchemaHistory(transport: Transport, topic: string): Promise<SchemaHistory | null> {
+  const state = await readState(transport, topic);
+  const text = linesIn(state, [...state.keys()]);
+  return text === null ? null : parseSchemaHistory(text, `topic ${topic}`);
+}
+
+interface Texts {
+  get(key: string): string | undefined;
+}
+
+function generationOf(texts: Texts): number {
+  return Number(texts.get(HISTORY) ?? 0);
+}
+
+function prefix(generation: number): string {
+  return `${HISTORY}:${generation}:`;
+}
+
+function numbered(keys: readonly string[], generation: number): readonly (readonly [at: number, key: string])[] {
+  return keys
+    .filter((key) => key.startsWith(prefix(generation)))
+    .map((key) => [Number(key.split(':')[2]), key] as const);
+}
+
+/** null when none was begun. */
+function linesIn(texts: Texts, keys: readonly string[]): string | null {
+  return texts.get(HISTORY) === undefined ? null : joined(texts, numbered(keys, generationOf(texts)));
+}
+
 /** Lines are numbered; a long one is cut into pieces: `schema:GENERATION:LINE:PIECE`, the last piece's key ending in `.`. */
 function linesOf(log: TopicLog): OwnedLines {
-  const generation = (): number => Number(log.get(HISTORY) ?? 0);
-  const prefix = (number: number): string => `${HISTORY}:${number}:`;
+  const generation = (): number => generationOf(log);
   const line = (number: number, at: number, text: string): [string, string][] => {
     const parts = pieces(text);
     return parts.map((part, i) => [`${prefix(number)}${at}:${i}${i === parts.length - 1 ? '.' : ''}`, part]);
   };
-  const stored = (number: number): readonly (readonly [at: number, key: string])[] =>
-    log
-      .keys()
-      .filter((key) => key.startsWith(prefix(number)))
-      .map((key) => [Number(key.split(':')[2]), key] as const);
   return {
     where: log.where,
-    read: () => {
-      if (log.get(HISTORY) === undefined) return Promise.resolve(null);
-      return Promise.resolve(joined(log, stored(generation())));
-    },
+    read: () => Promise.resolve(linesIn(log, log.keys())),
     replace: async (text) => {
       const [old, next] = [generation(), generation() + 1];
       await log.put(line(next, 0, text));
@@ -97,20 +120,20 @@ function linesOf(log: TopicLog): OwnedLines {
     },
     append: async (text) => {
       const number = generation();
-      const at = stored(number).reduce((last, [each]) => Math.max(last, each), -1) + 1;
+      const at = numbered(log.keys(), number).reduce((last, [each]) => Math.max(last, each), -1) + 1;
       await log.put(line(number, at, text));
     },
   };
 }
 
 /** The whole lines in their order. One without its last piece was never confirmed: its writer died. */
-function joined(log: TopicLog, keys: readonly (readonly [at: number, key: string])[]): string {
+function joined(texts: Texts, keys: readonly (readonly [at: number, key: string])[]): string {
   const lines = new Map<number, { readonly parts: string[]; isWhole: boolean }>();
   for (const [at, key] of keys) {
     const line = lines.get(at) ?? { parts: [], isWhole: false };
     lines.set(at, line);
     const piece = key.split(':')[3] ?? '';
-    line.parts[Number.parseInt(piece, 10)] = log.get(key) ?? '';
+    line.parts[Number.parseInt(piece, 10)] = texts.get(key) ?? '';
     line.isWhole ||= piece.endsWith('.');
   }
   return [...lines.entries()]

@@ -22,5 +22,6 @@ export {
   type SchemaHistoryHead,
   type SchemaHistoryStore,
 } from './schema-history.ts';
+export { parseHistory as parseSchemaHistory } from './schema-history-codec.ts';
 export { type OwnedLines, TextSchemaHistoryStore } from './text-schema-history.ts';
 export { type OwnedText, TextCheckpointStore } from './text-store.ts';

@@ -1,5 +1,11 @@
 export { sourceErrors } from './errors.ts';
-export { answerQuestion, type DdlAnswer, describeHistory, type HistoryLine } from './history/answers.ts';
+export {
+  answerQuestion,
+  type DdlAnswer,
+  describeHistory,
+  type HistoryLine,
+  requireOpenQuestion,
+} from './history/answers.ts';
 export type { HostAddress, MysqlSourceOptions, SourceTls, TableRule } from './options.ts';
 export type {
   BinlogSource,
@@ -18,4 +24,5 @@ export type {
   TableReader,
   UnseenCause,
 } from './port.ts';
+export { secureOptions } from './server/secure-options.ts';
 export { createMysqlSource } from './source.ts';

@@ -1,5 +1,5 @@
 import { type Clock, causeText, formatTableRef, isMysyncError, type TableRef } from '@mysync/core';
-import { type Connection, createConnection, type RowDataPacket } from 'mysql2/promise';
+import { type Connection, type ConnectionOptions, createConnection, type RowDataPacket } from 'mysql2/promise';
 import { drillErrors } from './errors.ts';
 
 export interface DrillTableOptions {
@@ -7,12 +7,8 @@ export interface DrillTableOptions {
   readonly port: number;
   readonly user: string;
   readonly password: string;
-  readonly tls?: {
-    readonly ca?: string;
-    readonly cert?: string;
-    readonly key?: string;
-    readonly rejectUnauthorized: boolean;
-  };
+  /** What makes the connection an encrypted one, to this host and no other. */
+  readonly secure?: Pick<ConnectionOptions, 'ssl' | 'stream'>;
   readonly table: TableRef;
   readonly clock: Clock;
 }
@@ -112,14 +108,14 @@ export class DrillTable {
   }
 
   async #query(sql: string, values: readonly unknown[] = []): Promise<unknown[]> {
-    const { host, port, user, password, tls, table } = this.#options;
+    const { host, port, user, password, secure, table } = this.#options;
     try {
       this.#connection ??= await createConnection({
         host,
         port,
         user,
         password,
-        ...(tls === undefined ? {} : { ssl: tls }),
+        ...secure,
       });
       this.#connection.on('error', () => undefined);
       const result = await this.#connection.query(sql, [...values]);

@@ -4,14 +4,18 @@ import {
   FileCheckpointStore,
   type OwnedCheckpointStore,
   readCheckpointFile,
+  readSchemaHistoryFile,
+  type SchemaHistory,
+  schemaHistoryPath,
 } from '@mysync/checkpoint';
 import type { MysqlPlace } from '@mysync/checkpoint-mysql';
 import { type Config, checkpointTopic, parseHost, topicOf } from '@mysync/config';
 import { errorForLog, systemClock } from '@mysync/core';
 import { retryForever } from '@mysync/flow';
+import { secureOptions } from '@mysync/source-mysql';
 import { createMetrics, type Logger, silentLogger } from '@mysync/telemetry';
 import type { Transport } from '@mysync/transport';
-import { checkpointPath, MYSQL_PORT, nodeTls, openTransport } from './compose.ts';
+import { checkpointPath, MYSQL_PORT, openTransport, sqlTls } from './compose.ts';
 
 export interface CheckpointParts {
   readonly config: Config;
@@ -58,16 +62,39 @@ async function open(
 
 /** The newest checkpoint that is stored; null when there is none. Takes nothing from its owner. */
 export async function readCheckpoint(config: Config, source: string): Promise<Checkpoint | null> {
+  return await lookOn(config, source, {
+    file: readCheckpointFile,
+    mysql: async (place) => await (await import('@mysync/checkpoint-mysql')).readMysqlCheckpoint(place, source),
+    topic: async (transport, topic) =>
+      await (await import('@mysync/checkpoint-topic')).readTopicCheckpoint(transport, topic),
+  });
+}
+
+/** Likewise the schema history that is kept beside it. */
+export async function readSchemaHistory(config: Config, source: string): Promise<SchemaHistory | null> {
+  return await lookOn(config, source, {
+    file: (path) => readSchemaHistoryFile(schemaHistoryPath(path)),
+    mysql: async (place) => await (await import('@mysync/checkpoint-mysql')).readMysqlSchemaHistory(place, source),
+    topic: async (transport, topic) =>
+      await (await import('@mysync/checkpoint-topic')).readTopicSchemaHistory(transport, topic),
+  });
+}
+
+async function lookOn<T>(
+  config: Config,
+  source: string,
+  read: {
+    file(path: string): Promise<T>;
+    mysql(place: MysqlPlace): Promise<T>;
+    topic(transport: Transport, topic: string): Promise<T>;
+  },
+): Promise<T> {
   const place = mysqlPlace(config);
-  if (place !== null) {
-    const { readMysqlCheckpoint } = await import('@mysync/checkpoint-mysql');
-    return await readMysqlCheckpoint(place, source);
-  }
-  if (config.checkpoint.kind === 'file') return await readCheckpointFile(checkpointPath(config, source));
-  const { readTopicCheckpoint } = await import('@mysync/checkpoint-topic');
+  if (place !== null) return await read.mysql(place);
+  if (config.checkpoint.kind === 'file') return await read.file(checkpointPath(config, source));
   const transport = await openTransport(config, { logger: silentLogger, metrics: createMetrics(), maintenance: false });
   try {
-    return await readTopicCheckpoint(transport, checkpointTopic(topicOf(config, source)));
+    return await read.topic(transport, checkpointTopic(topicOf(config, source)));
   } finally {
     await transport.close();
   }
@@ -76,11 +103,12 @@ export async function readCheckpoint(config: Config, source: string): Promise<Ch
 function mysqlPlace({ checkpoint }: Config): MysqlPlace | null {
   const { kind, mysql } = checkpoint;
   if (kind !== 'mysql' || mysql === undefined) return null;
+  const address = parseHost(mysql.host, MYSQL_PORT);
   return {
-    ...parseHost(mysql.host, MYSQL_PORT),
+    ...address,
     user: mysql.user,
     password: mysql.password?.reveal() ?? '',
     database: mysql.database,
-    ...(mysql.tls === undefined ? {} : { tls: nodeTls(mysql.tls) }),
+    ...(mysql.tls === undefined ? {} : { secure: secureOptions(sqlTls(mysql.tls), address) }),
   };
 }

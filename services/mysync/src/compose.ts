@@ -18,7 +18,7 @@ import { formatTableRef, parseBinlogPosition, type TableRef, tableRefKey } from 
 import { compileRules, compileTablePatterns } from '@mysync/mapping';
 import type { ReaderOptions, StartAt } from '@mysync/reader';
 import type { Sink } from '@mysync/sink';
-import type { MysqlSourceOptions } from '@mysync/source-mysql';
+import type { MysqlSourceOptions, SourceTls } from '@mysync/source-mysql';
 import type { Logger, Metrics } from '@mysync/telemetry';
 import type { TopicSpec, Transport } from '@mysync/transport';
 import type { KafkaObserver } from '@mysync/transport-kafka';
@@ -48,6 +48,11 @@ export function nodeTls(tls: TlsConfig): { ca?: string; cert?: string; key?: str
   return { ...pem(tls), rejectUnauthorized: tls.verify };
 }
 
+/** Towards MySQL. */
+export function sqlTls(tls: TlsConfig & { readonly verifyName: boolean }): SourceTls {
+  return { ...pem(tls), verify: tls.verify, verifyName: tls.verifyName };
+}
+
 /** Options of the source room. */
 export function sourceOptions(config: Config, name: string, logger: Logger, metrics?: Metrics): MysqlSourceOptions {
   const source = required(config.sources, name);
@@ -58,9 +63,7 @@ export function sourceOptions(config: Config, name: string, logger: Logger, metr
     hosts: source.hosts.map((host) => parseHost(host, MYSQL_PORT)),
     user: source.user,
     password: source.password?.reveal() ?? '',
-    ...(source.tls === undefined
-      ? {}
-      : { tls: { ...pem(source.tls), verify: source.tls.verify, verifyName: source.tls.verifyName } }),
+    ...(source.tls === undefined ? {} : { tls: sqlTls(source.tls) }),
     ...(source.serverId === undefined ? {} : { serverId: source.serverId }),
     captures: capturedBy(config, name),
     tableRule: (ref: TableRef) => {

@@ -2,12 +2,12 @@
 import { readFile } from 'node:fs/promises';
 import { hostname, userInfo } from 'node:os';
 import { text } from 'node:stream/consumers';
-import { FileCheckpointStore, readSchemaHistoryFile, schemaHistoryPath } from '@mysync/checkpoint';
 import type { Config } from '@mysync/config';
 import { parseBinlogPosition } from '@mysync/core';
-import { answerQuestion, type DdlAnswer, describeHistory } from '@mysync/source-mysql';
+import { answerQuestion, type DdlAnswer, describeHistory, requireOpenQuestion } from '@mysync/source-mysql';
 import { createMetrics, silentLogger } from '@mysync/telemetry';
-import { checkpointPath, sourceOptions } from './compose.ts';
+import { openCheckpoints, readSchemaHistory } from './checkpoints.ts';
+import { openTransport, sourceOptions } from './compose.ts';
 import { type CommandContext, type CommonOptions, requireConfig, usageError } from './context.ts';
 import { commandErrors } from './errors.ts';
 import { requireName } from './names.ts';
@@ -28,7 +28,7 @@ export async function runDdlList(
 ): Promise<void> {
   const { config } = requireConfig(context, options);
   const source = chooseSource(context, config, options.source);
-  const stored = await readSchemaHistoryFile(schemaHistoryPath(checkpointPath(config, source)));
+  const stored = await readSchemaHistory(config, source);
   const lines = describeHistory(stored?.entries ?? []).filter((line) => options.open !== true || line.kind === 'open');
   if (options.json === true) {
     context.output.result(`${JSON.stringify({ source, entries: lines })}\n`);
@@ -61,20 +61,36 @@ async function answer(context: CommandContext, options: QuestionOptions, said: D
   const { config } = requireConfig(context, options);
   const source = chooseSource(context, config, options.source);
   const position = parseBinlogPosition(options.position);
-  // refused while a reader has the checkpoint: it would not look at the answer
-  const checkpoints = await FileCheckpointStore.open({ path: checkpointPath(config, source), signal: context.signal });
+  const inTopic = config.checkpoint.kind === 'topic';
+  if (inTopic) {
+    // whoever opens that takes it over: not from a reader that asks nothing, and so may run
+    const stored = await readSchemaHistory(config, source);
+    requireOpenQuestion(stored?.entries ?? [], position, options.table);
+  }
+  const parts = { logger: silentLogger, metrics: createMetrics(), maintenance: false };
+  const transport = inTopic ? await openTransport(config, parts) : null;
   try {
-    await answerQuestion({
-      source: sourceOptions(config, source, silentLogger, createMetrics()),
-      store: await checkpoints.schemaHistory(),
-      position,
-      table: options.table,
-      answer: said,
-      by: `${userInfo().username}@${hostname()}`,
-      now: new Date(),
-    });
+    // others are refused while a reader has the checkpoint: it would not look at the answer
+    const checkpoints = await openCheckpoints(
+      { config, logger: silentLogger, signal: context.signal },
+      source,
+      transport,
+    );
+    try {
+      await answerQuestion({
+        source: sourceOptions(config, source, silentLogger, createMetrics()),
+        store: await checkpoints.schemaHistory(),
+        position,
+        table: options.table,
+        answer: said,
+        by: `${userInfo().username}@${hostname()}`,
+        now: new Date(),
+      });
+    } finally {
+      await checkpoints.close();
+    }
   } finally {
-    await checkpoints.close();
+    await transport?.close();
   }
   context.output.result(`noted for ${options.table} at ${options.position}: start the reader\n`);
 }

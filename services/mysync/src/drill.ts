@@ -17,11 +17,11 @@ import {
   runDrill,
   waysBroken,
 } from '@mysync/drill';
-import { createMysqlSource } from '@mysync/source-mysql';
+import { createMysqlSource, secureOptions } from '@mysync/source-mysql';
 import { createLogger } from '@mysync/telemetry';
 import { Pipeline } from '@mysync/verifier';
 import { readCheckpoint } from './checkpoints.ts';
-import { MYSQL_PORT, nodeTls, openSink, required, sourceOptions } from './compose.ts';
+import { MYSQL_PORT, openSink, required, sourceOptions, sqlTls } from './compose.ts';
 import { type CommandContext, type CommonOptions, requireConfig, usageError } from './context.ts';
 import { commandErrors } from './errors.ts';
 import { EXIT, ExitRequest } from './exit-codes.ts';
@@ -143,11 +143,12 @@ async function openTable(
 ): Promise<DrillTable> {
   const { hosts, user: own, password, tls } = required(config.sources, source);
   const given = passwordFile === undefined ? '' : (await readGiven(context, '--password-file', passwordFile)).trimEnd();
+  const address = parseHost(hosts[0] ?? '', MYSQL_PORT);
   return new DrillTable({
-    ...parseHost(hosts[0] ?? '', MYSQL_PORT),
+    ...address,
     user: user ?? own,
     password: user === undefined ? (password?.reveal() ?? '') : given,
-    ...(tls === undefined ? {} : { tls: nodeTls(tls) }),
+    ...(tls === undefined ? {} : { secure: secureOptions(sqlTls(tls), address) }),
     table: ref,
     clock: systemClock,
   });

@@ -7,8 +7,8 @@ import {
   milliseconds,
   secret,
   section,
+  sqlTls,
   text,
-  tls,
 } from './elements.ts';
 
 export function readerSection() {
@@ -49,7 +49,7 @@ export function checkpointSection() {
           ),
           user: text('A user that may SELECT, INSERT, UPDATE, DELETE and CREATE in the database.'),
           password: secret('Password of the user.').exactOptional(),
-          tls: tls().exactOptional(),
+          tls: sqlTls().exactOptional(),
           database: text(
             'The database, which must be there; the tables mysync_checkpoint and mysync_schema_history are made in it.',
           ).default('mysync'),

@@ -67,17 +67,26 @@ export function describeHistory(entries: readonly SchemaHistoryEntry[]): History
     .map(({ entry: _, ...line }) => line);
 }
 
+/** Its table, and the statement that it is about ('': none). Throws SOURCE_DDL_QUESTION_NONE. */
+export function requireOpenQuestion(
+  stored: readonly SchemaHistoryEntry[],
+  position: BinlogPosition,
+  table: string,
+): { readonly table: TableRef; readonly statement: string } {
+  const entries = stored.flatMap((entry) => readEntry(entry) ?? []);
+  const open = entries.filter((entry) => isOpen(entry, entries));
+  const asked = open.find(
+    (entry) => formatTableRef(entry.table) === table && compareBinlogPositions(entry.position, position) === 0,
+  );
+  if (asked?.fact.kind !== 'question') throw noQuestion(position, table, open);
+  return { table: asked.table, statement: asked.fact.statement };
+}
+
 /** Throws SOURCE_DDL_QUESTION_NONE and SOURCE_DEFINITION_INVALID; nothing is noted then. */
 export async function answerQuestion(options: AnswerOptions): Promise<void> {
   const { source, store, position, answer, by, now } = options;
-  const entries = ((await store.load())?.entries ?? []).flatMap((entry) => readEntry(entry) ?? []);
-  const open = entries.filter((entry) => isOpen(entry, entries));
-  const asked = open.find(
-    (entry) => formatTableRef(entry.table) === options.table && compareBinlogPositions(entry.position, position) === 0,
-  );
-  if (asked?.fact.kind !== 'question') throw noQuestion(position, options.table, open);
-  const { table } = asked;
-  const isStatement = asked.fact.statement !== '';
+  const { table, statement } = requireOpenQuestion((await store.load())?.entries ?? [], position, options.table);
+  const isStatement = statement !== '';
   if (answer.kind === 'skip' && !isStatement) {
     throw sourceErrors.SOURCE_DDL_QUESTION_NONE({
       message: 'the question there is not about a statement: there is nothing to skip',

@@ -1,13 +1,13 @@
 /** Sessions with the server, and the translation of what the client library throws. */
 
-import { connect, isIP, type Socket } from 'node:net';
 import { causeText, coreErrors, isMysyncError, type MysyncError } from '@mysync/core';
-import { type Connection, type ConnectionOptions, createConnection, type SslOptions } from 'mysql2/promise';
+import { type Connection, type ConnectionOptions, createConnection } from 'mysql2/promise';
 import { sourceErrors } from '../errors.ts';
-import type { HostAddress, ResolvedOptions, SourceTls } from '../options.ts';
+import type { HostAddress, ResolvedOptions } from '../options.ts';
 import type { ServerIdentity } from '../port.ts';
 import { signWithPassword } from './ed25519.ts';
 import { isTransient, type MysqlError, mysqlErrorFields, SERVER_ERRORS } from './mysql-error.ts';
+import { secureOptions } from './secure-options.ts';
 
 /** One row of a result: text exactly as the server prints it, or null. */
 export type TextRow = Readonly<Record<string, string | null>>;
@@ -50,30 +50,6 @@ export function connectionOptions(credentials: Credentials, host: HostAddress): 
       client_ed25519: () => (nonce: Buffer) => signWithPassword(credentials.password, nonce),
     },
     ...(credentials.tls === undefined ? {} : secureOptions(credentials.tls, host)),
-  };
-}
-
-function secureOptions(tls: SourceTls, host: HostAddress): Pick<ConnectionOptions, 'ssl' | 'stream'> {
-  const ssl = tlsOptions(tls);
-  return ssl.verifyIdentity === true && isIP(host.host) !== 0 ? { ssl, stream: () => dialAddress(host) } : { ssl };
-}
-
-/**
- * The client library does not say which address it wants TLS to check a certificate for, and Node then checks it for `localhost`, unless the socket
- * has a host's name (node:tls, onConnectSecure).
- */
-function dialAddress({ host, port }: HostAddress): Socket {
-  const socket = connect({ host, port, keepAlive: true });
-  return Object.assign(socket, { _host: host });
-}
-
-function tlsOptions(tls: SourceTls): SslOptions {
-  return {
-    ...(tls.ca === undefined ? {} : { ca: tls.ca }),
-    ...(tls.cert === undefined ? {} : { cert: tls.cert }),
-    ...(tls.key === undefined ? {} : { key: tls.key }),
-    rejectUnauthorized: tls.verify ?? true,
-    verifyIdentity: (tls.verify ?? true) && (tls.verifyName ?? true),
   };
 }
 
