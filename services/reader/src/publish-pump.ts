@@ -1,4 +1,11 @@
-import { type Clock, causeText, formatTableRef, isMysyncError, type MysyncError } from '@mysync/core';
+import {
+  type Clock,
+  causeText,
+  formatBinlogPosition,
+  formatTableRef,
+  isMysyncError,
+  type MysyncError,
+} from '@mysync/core';
 import { AckWindow, type Batch, type PassedBatch } from '@mysync/flow';
 import type { Logger, Metrics } from '@mysync/telemetry';
 import { type OutgoingRecord, type ProducerIdentity, type Publisher, transportErrors } from '@mysync/transport';
@@ -280,18 +287,23 @@ export class PublishPump {
   }
 }
 
-/** The transport knows a record's place in its batch; the operator wants to know the row. */
+/** The transport knows a record's place in its batch; the operator wants to know the row, where it changed, and which limit would do. */
 function nameTooLarge(error: unknown, batch: Batch<WindowEntry>): unknown {
   if (!isMysyncError(error, 'TRANSPORT_RECORD_TOO_LARGE')) return error;
-  const key = batch.items[Number(error.where['record'])]?.message.key;
-  const decoded = key === undefined ? undefined : decodeKey(key);
-  if (decoded?.kind !== 'row') return error;
+  const entry = batch.items[Number(error.where['record'])];
+  const decoded = entry === undefined ? undefined : decodeKey(entry.message.key);
+  if (entry === undefined || decoded?.kind !== 'row') return error;
   const { columns, values } = decoded.row;
   const table = formatTableRef(decoded.row);
   const row = JSON.stringify(rowToJson(columns, values));
+  const { id } = entry.transaction;
+  const needed = Math.ceil((entry.message.bytes + RECORD_BYTES) / MEBI) * MEBI;
   return transportErrors.TRANSPORT_RECORD_TOO_LARGE({
     message: `the message of the row ${row} of ${table} is larger than the transport takes`,
-    where: { ...error.where, table, row },
+    where: { ...error.where, table, row, position: formatBinlogPosition(id), gtid: id.gtid },
+    remedy: `Set transport.log.maxRecordBytes, or transport.kafka.maxRecordBytes and max.message.bytes of the topic, to ${needed} or more, then start again: nothing was skipped. Or do not capture the table.`,
     cause: error,
   });
 }
+
+const MEBI = 2 ** 20;

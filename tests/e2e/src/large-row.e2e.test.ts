@@ -8,6 +8,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { assertTold, type MysyncProcess, Pipeline, startServer, type TestServer, until } from '@mysync/harness';
 import { Redis } from 'ioredis';
+import { ConfigResourceTypes, Kafka, logLevel } from 'kafkajs';
 
 const MEBI = 2 ** 20;
 const ROW_BYTES = Number(process.env['LARGE_ROW_MB'] ?? '16') * MEBI;
@@ -38,39 +39,71 @@ for (const source of ['mariadb', 'mysql'] as const) {
   });
 }
 
-test('a row that the transport does not take is named, and nothing after it is published (G7)', async () => {
-  await using server = await startServer('mariadb');
-  await using pipeline = await withTable('mariadb', server);
-  const { sql, database } = pipeline;
-  const { log } = pipeline.transportConfig as { log: object };
-  await pipeline.configure({
-    ...pipeline.options,
-    config: { transport: { ...pipeline.transportConfig, log: { ...log, maxRecordBytes: MEBI } } },
+for (const transport of ['log', 'kafka'] as const) {
+  test(`${transport}: a row that the transport does not take is named, nothing after it is published, and raising the limit goes on with it (G7)`, async () => {
+    await using server = await startServer('mariadb');
+    await using pipeline = await withTable('mariadb', server, transport);
+    const { sql, database } = pipeline;
+    const own = pipeline.transportConfig[transport] as object;
+    const limited = async (maxRecordBytes: number): Promise<void> =>
+      await pipeline.configure({
+        ...pipeline.options,
+        config: { transport: { ...pipeline.transportConfig, [transport]: { ...own, maxRecordBytes } } },
+      });
+    await limited(MEBI);
+    const first = pipeline.start('run');
+    await pipeline.equal(['t']);
+    await sql.query(`INSERT INTO t VALUES (2, 1, REPEAT('x', ${2 * MEBI})); INSERT INTO t VALUES (3, 3, 'c')`);
+    assert.deepEqual(await first.ended(), { code: 1, signal: null });
+    assertTold(first.stderr, {
+      code: 'TRANSPORT_RECORD_TOO_LARGE',
+      where: [new RegExp(`${database}\\.t\\b`), /\{"id":2\}/, /bytes 2\d{6}\b/, /position binlog\.\d+:\d+/],
+      remedy: new RegExp(`transport\\.${transport}\\.maxRecordBytes.* ${3 * MEBI} or more`),
+    });
+    const found = await pipeline.differences('redis', ['t']);
+    assert.deepEqual(
+      found.map(({ key }) => key),
+      ['2', '3'],
+    );
+    await limited(3 * MEBI);
+    if (transport === 'kafka') {
+      const refused = pipeline.start('run');
+      assert.deepEqual(await refused.ended(), { code: 1, signal: null });
+      const value = /--add-config max\.message\.bytes=(\d+)/.exec(refused.stderr)?.[1];
+      assert.ok(value !== undefined, refused.stderr);
+      await alterTopic(pipeline, value);
+    }
+    const again = pipeline.start('run');
+    await pipeline.equal(['t']);
+    await pipeline.stopped(again);
   });
-  const first = pipeline.start('run');
-  await pipeline.equal(['t']);
-  await sql.query(`INSERT INTO t VALUES (2, 1, REPEAT('x', ${2 * MEBI})); INSERT INTO t VALUES (3, 3, 'c')`);
-  assert.deepEqual(await first.ended(), { code: 1, signal: null });
-  assertTold(first.stderr, {
-    code: 'TRANSPORT_RECORD_TOO_LARGE',
-    where: [new RegExp(`${database}\\.t\\b`), /\{"id":2\}/, /bytes 2\d{6}\b/],
-    remedy: /transport\.log\.maxRecordBytes/,
-  });
-  const found = await pipeline.differences('redis', ['t']);
-  assert.deepEqual(
-    found.map(({ key }) => key),
-    ['2', '3'],
-  );
-  await pipeline.configure(pipeline.options);
-  const again = pipeline.start('run');
-  await pipeline.equal(['t']);
-  await pipeline.stopped(again);
-});
+}
 
-async function withTable(source: 'mariadb' | 'mysql', server: TestServer): Promise<Pipeline> {
+/** As the command would that the error names. */
+async function alterTopic({ transportConfig, database }: Pipeline, value: string): Promise<void> {
+  const { brokers } = transportConfig['kafka'] as { brokers: string[] };
+  const admin = new Kafka({ brokers, logLevel: logLevel.NOTHING }).admin();
+  await admin.connect();
+  const topic = { type: ConfigResourceTypes.TOPIC, name: database };
+  const { resources } = await admin.describeConfigs({ includeSynonyms: false, resources: [topic] });
+  // this request sets all of a topic's settings
+  const own = (resources[0]?.configEntries ?? []).filter(({ isDefault }) => !isDefault);
+  const configEntries = own.map((entry) => ({
+    name: entry.configName,
+    value: entry.configName === 'max.message.bytes' ? value : entry.configValue,
+  }));
+  await admin.alterConfigs({ validateOnly: false, resources: [{ ...topic, configEntries }] });
+  await admin.disconnect();
+}
+
+async function withTable(
+  source: 'mariadb' | 'mysql',
+  server: TestServer,
+  transport: 'log' | 'kafka' = 'log',
+): Promise<Pipeline> {
   const pipeline = await Pipeline.create({
     source,
-    transport: 'log',
+    transport,
     sinks: ['redis'],
     partitions: 1,
     servers: { [source]: server },
