@@ -162,5 +162,8 @@ export interface BinlogSource {
    */
   stream(options: { from: SourcePosition; signal: AbortSignal }): AsyncIterable<readonly SourceItem[]>;
 
+  /** A checkpoint of this place is stored: reading never begins before it any more, what was kept for that may be dropped. */
+  settled(position: SourcePosition): Promise<void>;
+
   close(): Promise<void>;
 }

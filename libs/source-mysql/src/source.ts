@@ -16,6 +16,7 @@ import { checkServerId } from './check/server-id.ts';
 import { checkSettings, SETTINGS } from './check/settings.ts';
 import { checkTables } from './check/tables.ts';
 import { sourceErrors } from './errors.ts';
+import { KeptHistory } from './history/kept-history.ts';
 import type { MysqlSourceOptions, ResolvedOptions } from './options.ts';
 import type {
   BinlogSource,
@@ -44,6 +45,7 @@ export function createMysqlSource(options: MysqlSourceOptions): BinlogSource {
 class MysqlSource implements BinlogSource {
   readonly #options: ResolvedOptions;
   readonly #closed = new AbortController();
+  readonly #history: KeptHistory;
 
   constructor(options: MysqlSourceOptions) {
     this.#options = {
@@ -60,6 +62,7 @@ class MysqlSource implements BinlogSource {
       clock: options.clock ?? systemClock,
       logger: (options.logger ?? silentLogger).child({ component: 'source', source: options.name }),
     };
+    this.#history = new KeptHistory(this.#options);
   }
 
   async check(intent?: StartIntent): Promise<readonly Finding[]> {
@@ -118,10 +121,15 @@ class MysqlSource implements BinlogSource {
   stream(options: { from: SourcePosition; signal: AbortSignal }): AsyncIterable<readonly SourceItem[]> {
     return streamLog({
       source: this.#options,
+      history: this.#history,
       openSession: () => openFirst(this.#options),
       from: options.from,
       signal: AbortSignal.any([options.signal, this.#closed.signal]),
     });
+  }
+
+  async settled(position: SourcePosition): Promise<void> {
+    await this.#history.settled(position);
   }
 
   close(): Promise<void> {

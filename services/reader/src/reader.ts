@@ -519,6 +519,7 @@ export class Reader {
       ...(ahead.length === floors.length ? {} : { floors: ahead }),
     });
     session.savedRevision = revision;
+    await this.#options.source.settled(end.position);
   }
 
   /** Waits for what is in flight, then saves the checkpoint behind it. */

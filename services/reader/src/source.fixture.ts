@@ -181,6 +181,10 @@ export class TestSource implements BinlogSource {
     }
   }
 
+  settled(): Promise<void> {
+    return Promise.resolve();
+  }
+
   close(): Promise<void> {
     return Promise.resolve();
   }

@@ -8,6 +8,7 @@
  */
 import { type BinlogPosition, compareBinlogPositions, type TableRef, tableRefKey } from '@mysync/core';
 import { isMadeUp, type LogEvent } from '../binlog/log-event.ts';
+import { readQueryContext } from '../binlog/query-context.ts';
 import type { BinlogConnection } from '../connection/binlog-connection.ts';
 import { atLogEnd } from '../connection/log-end.ts';
 import { LogCursor } from '../stream/log-position.ts';
@@ -16,6 +17,8 @@ import { ddlTargets } from './ddl/targets.ts';
 export interface DdlHorizonOptions {
   readonly signal: AbortSignal;
   readonly foldsNames: boolean;
+  /** A statement that is not ASCII as its client wrote it. */
+  statementText(bytes: Buffer, collationId: number): Promise<string>;
   /** A dump that stops at the log's end. */
   open(from: BinlogPosition): Promise<BinlogConnection>;
 }
@@ -61,7 +64,10 @@ export class DdlHorizon {
     const connection = await this.#options.open(this.#end);
     try {
       for (;;) {
-        for (let event = connection.next(); event !== undefined; event = connection.next()) this.#read(event, cursor);
+        for (let event = connection.next(); event !== undefined; event = connection.next()) {
+          const text = this.#read(event, cursor);
+          if (text !== undefined) await text;
+        }
         this.#end = { file: cursor.file, offset: cursor.offset };
         if (await atLogEnd(connection, this.#options.signal)) return;
       }
@@ -70,19 +76,31 @@ export class DdlHorizon {
     }
   }
 
-  #read(event: LogEvent, cursor: LogCursor): void {
+  /** A promise only where the statement is to be decoded. */
+  #read(event: LogEvent, cursor: LogCursor): Promise<void> | undefined {
     const { control } = event;
     if (control.kind === 'rotate') {
       cursor.moveTo(control.file, control.offset);
-      return;
+      return undefined;
     }
-    if (isMadeUp(event)) return;
+    if (isMadeUp(event)) return undefined;
     const at = cursor.pass(event.length, event.nextOffset);
-    if (control.kind !== 'query') return;
-    const { tables, database } = ddlTargets(control.statement, control.database);
+    if (control.kind !== 'query') return undefined;
+    const { database, bytes } = control;
+    const position = { file: cursor.file, offset: at };
+    if (bytes === null) {
+      this.#see(position, control.statement, database);
+      return undefined;
+    }
+    const { clientCollation } = readQueryContext(event.buffer, event.start, event.end);
+    return this.#options.statementText(bytes, clientCollation).then((text) => this.#see(position, text, database));
+  }
+
+  #see(position: BinlogPosition, statement: string, sessionDatabase: string): void {
+    const { tables, database } = ddlTargets(statement, sessionDatabase);
     if (tables.length === 0 && database === '') return;
     this.#seen.push({
-      position: { file: cursor.file, offset: at },
+      position,
       tables: new Set(tables.map((ref) => tableRefKey(foldRef(ref, this.#options.foldsNames)))),
       database: this.#options.foldsNames ? database.toLowerCase() : database,
     });

@@ -17,7 +17,13 @@ import { type DdlSetting, interpret, type TableState } from './ddl/interpret.ts'
 import { type DdlTargets, ddlTargets } from './ddl/targets.ts';
 import { type DdlHorizon, foldRef } from './ddl-horizon.ts';
 import type { TableDefinition } from './definition.ts';
-import type { DefinitionOrigin, HistoryEntry, HistoryFact, HistoryIndex } from './history-index.ts';
+import {
+  type DefinitionOrigin,
+  type HistoryEntry,
+  type HistoryFact,
+  type HistoryIndex,
+  wholeDatabase,
+} from './history-index.ts';
 import { questionError } from './questions.ts';
 
 export interface DefinitionsOptions {
@@ -117,7 +123,7 @@ export class Definitions {
   async #note(
     statement: string,
     database: string,
-    { sqlMode, clientCollation }: QueryContext,
+    { sqlMode }: QueryContext,
     targets: DdlTargets,
     at: BinlogPosition,
     boundary: BinlogPosition,
@@ -126,14 +132,15 @@ export class Definitions {
     const { base } = targets;
     const tables = targets.tables.map((ref) => foldRef(ref, foldsNames));
     if (base === 'drops' && targets.database !== '') {
-      tables.push(...index.tablesOf(foldsNames ? targets.database.toLowerCase() : targets.database));
+      tables.push(...index.tablesOf(foldName(targets.database, foldsNames)));
     }
     // tables that nobody captures may become captured ones by a RENAME: they are followed from their beginning
     const follows = (ref: TableRef): boolean =>
       captures(ref) || base === 'creates' || targets.sources.length > 0 || index.of(ref).length > 0;
-    const followed = tables.some(follows) ? tables : [];
-    const garbled = this.#isGarbled(statement, clientCollation);
-    const noted: HistoryFact = { kind: 'statement', statement, database, sqlMode, garbled, base };
+    const followed = tables.some(follows) ? [...tables] : [];
+    const whole = targets.database === '' ? [] : [wholeDatabase(foldName(targets.database, foldsNames))];
+    followed.push(...whole);
+    const noted: HistoryFact = { kind: 'statement', statement, database, sqlMode, base };
     await index.add(
       followed
         .filter((ref) => index.at(ref, at, 'statement') === undefined)
@@ -141,12 +148,6 @@ export class Definitions {
     );
     if (base === 'drops') return;
     for (const ref of tables) if (captures(ref)) await this.#settle(ref, at, boundary);
-  }
-
-  #isGarbled(statement: string, clientCollation: number): boolean {
-    const charset = this.#options.charsets.charsetOf(clientCollation) ?? 'utf8mb4';
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: ASCII is what is meant
-    return !/^(utf8|ascii)/.test(charset) && !/^[\x00-\x7f]*$/.test(statement);
   }
 
   /** What holds, as a definition of its own where it can be decided now. */
@@ -204,7 +205,6 @@ export class Definitions {
 
   async #apply(entry: StatementEntry, ref: TableRef, before: TableState): Promise<TableState> {
     const { fact: noted, position } = entry;
-    if (noted.garbled) return { kind: 'unknown', why: 'its text is in another charset than UTF-8' };
     const { charsets, flavor, versionNumber, foldsNames } = this.#options;
     const { statement, database, sqlMode } = noted;
     const targets = ddlTargets(statement, database);
@@ -242,14 +242,20 @@ export class Definitions {
     return { kind: 'known', definition: held };
   }
 
-  /** As it is now, unless a statement behind `at` may have changed it. */
+  /** As it is now, unless a statement behind `at` may have changed it: one that was read since, or one that the log holds beyond. */
   async #databaseCharset(database: string, at: BinlogPosition): Promise<string | null> {
-    const { horizon, session } = this.#options;
+    const { index, horizon, session } = this.#options;
+    const read = index.of(wholeDatabase(database));
+    if (read.some(({ position }) => compareBinlogPositions(position, at) > 0)) return null;
     if (horizon.touchesDatabase(database, at)) return null;
     const charset = await session.use((open) => readDatabaseCharset(open, database));
     await horizon.extend(at);
     return horizon.touchesDatabase(database, at) ? null : charset;
   }
+}
+
+function foldName(name: string, folds: boolean): string {
+  return folds ? name.toLowerCase() : name;
 }
 
 function isStatement(entry: HistoryEntry): entry is StatementEntry {

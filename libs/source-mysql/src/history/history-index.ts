@@ -23,8 +23,6 @@ export type HistoryFact =
       readonly statement: string;
       readonly database: string;
       readonly sqlMode: number;
-      /** The text cannot be read for sure: its client wrote in another charset. */
-      readonly garbled: boolean;
       readonly base: 'creates' | 'drops' | '';
     }
   /** An operator's word: the statement there changes nothing of the table. */
@@ -39,11 +37,17 @@ export interface HistoryEntry {
   readonly recordedAt: string;
 }
 
+/** In the place of a table: statements on the database itself. */
+export function wholeDatabase(database: string): TableRef {
+  return { database, table: '' };
+}
+
 export class HistoryIndex {
   readonly #store: SchemaHistoryStore;
   readonly #clock: Clock;
   /** By table, in the order of their positions, then of their addition. */
   readonly #entries = new Map<string, HistoryEntry[]>();
+  #size = 0;
 
   private constructor(store: SchemaHistoryStore, clock: Clock) {
     this.#store = store;
@@ -62,6 +66,11 @@ export class HistoryIndex {
     return index;
   }
 
+  /** How many there are. */
+  get size(): number {
+    return this.#size;
+  }
+
   of(ref: TableRef): readonly HistoryEntry[] {
     return this.#entries.get(tableRefKey(ref)) ?? [];
   }
@@ -69,7 +78,7 @@ export class HistoryIndex {
   tablesOf(database: string): TableRef[] {
     return [...this.#entries.values()].flatMap((entries) => {
       const ref = entries[0]?.table;
-      return ref !== undefined && ref.database === database ? [ref] : [];
+      return ref !== undefined && ref.database === database && ref.table !== '' ? [ref] : [];
     });
   }
 
@@ -94,35 +103,37 @@ export class HistoryIndex {
 
   /** Leaves what reading from `before` on may ask for. */
   async prune(before: BinlogPosition, captures: (ref: TableRef) => boolean): Promise<void> {
-    const wanted = new Set<HistoryEntry>();
+    const dropped = new Set<HistoryEntry>();
     for (const entries of this.#entries.values()) {
       const passed = entries.filter((entry) => compareBinlogPositions(entry.position, before) <= 0);
-      const base = passed.findLastIndex(isBase);
+      // of statements on a database the newest one says as much as all
+      const base = entries[0]?.table.table === '' ? passed.length - 1 : passed.findLastIndex(isBase);
       for (const [i, entry] of passed.entries()) {
         const isMeant =
           entry.fact.kind === 'definition' || entry.fact.kind === 'statement' || entry.fact.kind === 'skip';
-        if (i >= base && isMeant && (!isDrop(entry) || captures(entry.table))) wanted.add(entry);
+        if (i < base || !isMeant || (isDrop(entry) && entry.table.table !== '' && !captures(entry.table)))
+          dropped.add(entry);
       }
-      for (const entry of entries.slice(passed.length)) wanted.add(entry);
     }
-    await this.#keep((entry) => wanted.has(entry));
+    await this.#drop(dropped);
   }
 
   /** Where nobody notes statements any more, definitions go out of date. */
   async forgetDefinitions(): Promise<void> {
-    await this.#keep(({ fact }) => fact.kind === 'skip' || fact.kind === 'question');
+    await this.#drop(new Set(this.all().filter(({ fact }) => fact.kind !== 'skip' && fact.kind !== 'question')));
   }
 
-  async #keep(wants: (entry: HistoryEntry) => boolean): Promise<void> {
-    const all = this.all();
-    if (all.every(wants)) return;
-    const left = new Set(all.filter(wants).map((entry) => JSON.stringify(storedEntry(entry))));
-    await this.#store.prune((entry) => left.has(JSON.stringify(entry)));
+  /** Others may be added meanwhile: those stay. */
+  async #drop(dropped: ReadonlySet<HistoryEntry>): Promise<void> {
+    if (dropped.size === 0) return;
+    const texts = new Set([...dropped].map((entry) => JSON.stringify(storedEntry(entry))));
+    await this.#store.prune((entry) => !texts.has(JSON.stringify(entry)));
     for (const [key, entries] of this.#entries) {
-      const kept = entries.filter(wants);
+      const kept = entries.filter((entry) => !dropped.has(entry));
       if (kept.length === 0) this.#entries.delete(key);
       else this.#entries.set(key, kept);
     }
+    this.#size -= dropped.size;
   }
 
   #put(entry: HistoryEntry): void {
@@ -132,6 +143,7 @@ export class HistoryIndex {
     let at = entries.length;
     while (at > 0 && compareBinlogPositions((entries[at - 1] as HistoryEntry).position, entry.position) > 0) at -= 1;
     entries.splice(at, 0, entry);
+    this.#size += 1;
   }
 }
 
@@ -176,7 +188,6 @@ function readFact(kind: string, body: Readonly<Record<string, unknown>>): Histor
         statement: text('statement'),
         database: text('database'),
         sqlMode: Number(body['sqlMode'] ?? 0),
-        garbled: body['garbled'] === true,
         base: base === 'creates' || base === 'drops' ? base : '',
       };
     }

@@ -7,6 +7,7 @@
  *    libraries differ (latin1 is cp1252 with gaps filled; each CJK charset has several published mappings).
  */
 import type { CharsetNames } from '../history/ddl/charset-names.ts';
+import type { LazySession } from '../server/lazy-session.ts';
 import type { ServerSession, TextRow } from '../server/session.ts';
 
 /** Text of `buffer[start, end)`. */
@@ -114,6 +115,14 @@ export class Charsets implements CharsetNames {
   /** Most bytes of one character. */
   maxLength(charset: string): number {
     return this.#maxLength.get(charset) ?? 1;
+  }
+
+  /** A statement as its client wrote it; `collationId` is the client's, one that is not known means UTF-8. */
+  async statementText(bytes: Buffer, collationId: number, session: LazySession): Promise<string> {
+    const charset = this.charsetOf(collationId);
+    if (charset === undefined) return bytes.toString('utf8');
+    await session.use((open) => this.prepare([charset], open));
+    return this.decoder(charset)(bytes, 0, bytes.length);
   }
 
   /** Throws unless the charset was prepared. */

@@ -172,11 +172,8 @@ export class TableBook {
 
   /** `collationId` is that of the client; one that is not known means UTF-8. */
   async statementText(bytes: Buffer, collationId: number): Promise<string> {
-    const { charsets } = this.#options;
-    const charset = charsets.charsetOf(collationId);
-    if (charset === undefined) return bytes.toString('utf8');
-    await this.#prepare([charset]);
-    return charsets.decoder(charset)(bytes, 0, bytes.length);
+    const { charsets, session } = this.#options;
+    return await charsets.statementText(bytes, collationId, session);
   }
 
   async #understand(map: TableMap, at: BinlogPosition, boundary: BinlogPosition): Promise<KnownTable | null> {

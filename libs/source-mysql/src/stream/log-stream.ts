@@ -8,14 +8,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import {
-  type BinlogPosition,
-  causeText,
-  coreErrors,
-  formatBinlogPosition,
-  isMysyncError,
-  type SourcePosition,
-} from '@mysync/core';
+import { type BinlogPosition, causeText, formatBinlogPosition, isMysyncError, type SourcePosition } from '@mysync/core';
 import { Backoff } from '@mysync/flow';
 import type { LogEvent } from '../binlog/log-event.ts';
 import { BinlogConnection } from '../connection/binlog-connection.ts';
@@ -23,7 +16,8 @@ import { SilenceLimit } from '../connection/silence-limit.ts';
 import { sourceErrors } from '../errors.ts';
 import { DdlHorizon } from '../history/ddl-horizon.ts';
 import { Definitions } from '../history/definitions.ts';
-import { HistoryIndex } from '../history/history-index.ts';
+import type { HistoryIndex } from '../history/history-index.ts';
+import type { KeptHistory } from '../history/kept-history.ts';
 import type { ResolvedOptions } from '../options.ts';
 import type { SourceItem } from '../port.ts';
 import { PartialRows } from '../reread/partial-rows.ts';
@@ -50,6 +44,7 @@ const RELEASE_MS = 2000;
 
 export interface LogStreamOptions {
   readonly source: ResolvedOptions;
+  readonly history: KeptHistory;
   /** A session with the first host that answers. */
   openSession(): Promise<ServerSession>;
   readonly from: SourcePosition;
@@ -64,7 +59,7 @@ export async function* streamLog(options: LogStreamOptions): AsyncGenerator<read
   let serverUuid: string | undefined;
   const identity: ReplicaIdentity = { uuid: randomUUID(), serverId: source.serverId };
   const silence = new SilenceLimit(source.heartbeatMs);
-  const history = await openHistory(options);
+  const history = await options.history.open(options.from);
   while (!signal.aborted) {
     const run = new LogRun({ ...options, silence }, position, serverUuid, identity, history);
     try {
@@ -300,7 +295,12 @@ class LogRun {
               ...source,
               ...facts,
               index: this.#history,
-              horizon: new DdlHorizon({ signal: this.#options.signal, foldsNames, open: openBeside }),
+              horizon: new DdlHorizon({
+                signal: this.#options.signal,
+                foldsNames,
+                statementText: (bytes, collationId) => charsets.statementText(bytes, collationId, this.#lookups),
+                open: openBeside,
+              }),
               session: this.#lookups,
               charsets,
               foldsNames,
@@ -355,19 +355,6 @@ class LogRun {
       session.close();
     }
   }
-}
-
-/** undefined where nothing is kept. What reading from here on cannot ask for any more is dropped. */
-async function openHistory({ source, from }: LogStreamOptions): Promise<HistoryIndex | undefined> {
-  const { schemaHistory, rowMetadata, clock, captures } = source;
-  if (schemaHistory === undefined) {
-    if (rowMetadata === 'full') return undefined;
-    throw coreErrors.INTERNAL({ message: 'rowMetadata is history, but there is no store for one' });
-  }
-  const index = await HistoryIndex.open(schemaHistory, clock);
-  if (rowMetadata === 'full') await index.forgetDefinitions();
-  else if (from.file !== '') await index.prune(from, captures);
-  return index;
 }
 
 /** What is read again is read from the server whose log is read: another one may be behind it. */

@@ -16,12 +16,15 @@ export interface DdlTargets {
 
 const NONE: DdlTargets = { tables: [], sources: [], database: '', base: '' };
 
+/** What may follow ALTER DATABASE in place of a name. */
+const DATABASE_OPTIONS = ['CHARACTER', 'CHARSET', 'COLLATE', 'COMMENT', 'DEFAULT', 'ENCRYPTION', 'READ'] as const;
+
 /** Comments that the server may or may not run are read as if it did: better one target too many. */
 export function ddlTargets(statement: string, database: string): DdlTargets {
   if (!/\b(create|alter|drop|rename)\b/i.test(statement)) return NONE;
   const words = new SqlWords(tokenize(statement), database);
   if (words.take('CREATE')) return created(words);
-  if (words.take('ALTER')) return altered(words);
+  if (words.take('ALTER')) return altered(words, database);
   if (words.take('DROP')) return dropped(words);
   if (words.take('RENAME', 'TABLE') || words.take('RENAME', 'TABLES')) return renamed(words);
   return NONE;
@@ -41,8 +44,11 @@ function created(words: SqlWords): DdlTargets {
   return index(words);
 }
 
-function altered(words: SqlWords): DdlTargets {
-  if (words.take('DATABASE') || words.take('SCHEMA')) return ofDatabase(words);
+function altered(words: SqlWords, database: string): DdlTargets {
+  if (words.take('DATABASE') || words.take('SCHEMA')) {
+    // without a name: the session's
+    return DATABASE_OPTIONS.some((word) => words.is(word)) ? { ...NONE, database } : ofDatabase(words);
+  }
   words.take('ONLINE');
   words.take('IGNORE');
   if (!words.take('TABLE')) return NONE;
