@@ -10,15 +10,11 @@ import { Buffer } from 'node:buffer';
 
 const SLAB_BYTES = 64 * 1024;
 const TWO_32 = 4294967296;
-/** Up to here copying in a loop costs less than making the view that a copy at once takes (measured on Node 20). */
-const LOOP_BYTES = 128;
 /** A string of so few characters takes at most 123 bytes of UTF-8, so its length, and that length's frame, are one byte each. */
 const SHORT_TEXT = 41;
 
 export class ByteWriter {
   buffer: Buffer;
-  /** Over the same bytes as `buffer`: four of them at once, and numbers of any width. */
-  view: DataView;
   /** Where the next byte goes. */
   position = 0;
   /** Where the piece under way begins. */
@@ -28,7 +24,6 @@ export class ByteWriter {
   constructor(slabBytes = SLAB_BYTES) {
     this.#slabBytes = slabBytes;
     this.buffer = Buffer.allocUnsafeSlow(slabBytes);
-    this.view = viewOf(this.buffer);
   }
 
   /** Begins a piece; whatever was begun and not taken is dropped. */
@@ -62,7 +57,6 @@ export class ByteWriter {
 
   #renew(bytes: number): void {
     this.buffer = Buffer.allocUnsafeSlow(bytes);
-    this.view = viewOf(this.buffer);
     this.start = 0;
   }
 
@@ -77,54 +71,14 @@ export class ByteWriter {
     this.position += bytes.length;
   }
 
-  /** `raw` for a few bytes. */
-  few(bytes: Uint8Array): void {
-    const length = bytes.length;
-    this.ensure(length);
-    const buffer = this.buffer;
-    const at = this.position;
-    for (let i = 0; i < length; i++) buffer[at + i] = bytes[i] as number;
-    this.position = at + length;
-  }
-
-  /** Text of ASCII characters. */
-  ascii(text: string): void {
-    const length = text.length;
-    this.ensure(length);
-    const buffer = this.buffer;
-    const at = this.position;
-    for (let i = 0; i < length; i++) buffer[at + i] = text.charCodeAt(i);
-    this.position = at + length;
-  }
-
-  /**
-   * Appends `source[from, to)`; `view` is over the same buffer. Returns a number with a bit of 0x80808080 set when a byte above 0x7f
-   * was among them, 0 when none was, -1 when it did not look (long pieces are copied at once).
-   */
-  copy(source: Uint8Array, view: DataView, from: number, to: number): number {
+  /** `raw` for a few bytes: those of `bytes[from, to)`. */
+  few(bytes: Uint8Array, from = 0, to = bytes.length): void {
     const length = to - from;
     this.ensure(length);
-    const start = this.position;
-    this.position = start + length;
-    if (length > LOOP_BYTES) {
-      this.buffer.set(source.subarray(from, to), start);
-      return -1;
-    }
-    const target = this.view;
-    let bits = 0;
-    let at = from;
-    let into = start;
-    for (const last = to - 4; at <= last; at += 4, into += 4) {
-      const word = view.getUint32(at, true);
-      bits |= word;
-      target.setUint32(into, word, true);
-    }
-    for (; at < to; at++, into++) {
-      const byte = source[at] as number;
-      bits |= byte;
-      this.buffer[into] = byte;
-    }
-    return bits & 0x80808080;
+    const buffer = this.buffer;
+    const at = this.position;
+    for (let i = 0; i < length; i++) buffer[at + i] = bytes[from + i] as number;
+    this.position = at + length;
   }
 
   /** A whole number from 0 to 2^53 − 1. */
@@ -218,10 +172,6 @@ export class ByteWriter {
     this.position += bytes;
     return true;
   }
-}
-
-function viewOf(bytes: Uint8Array): DataView {
-  return new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
 }
 
 /** In the language since ES2024, in Node since 20. */

@@ -15,7 +15,6 @@ export {
   readOperation,
   stampDelivery,
 } from './delivery.ts';
-export { digitCount, putDigits, writeUnsigned } from './digits.ts';
 export { EncodedRow } from './encoded-row.ts';
 export { wireErrors } from './errors.ts';
 export { type DecodedKey, decodeKey } from './key-decoder.ts';
@@ -33,23 +32,7 @@ export {
   type RowOperation,
   type RowValues,
 } from './row-encoder.ts';
-export { type ImageName, RowWriter } from './row-writer.ts';
 export { type CompileOptions, compileTable, type TablePlan } from './table-plan.ts';
 export { makeTableSchema, schemaFingerprint, type TableSchemaOptions } from './table-schema.ts';
 export { encodeTransaction, type TransactionBlock, type TransactionOptions } from './transaction-block.ts';
 export { writeValue } from './typed-value.ts';
-export { isWellFormedUtf8 } from './utf8.ts';
-export {
-  beginShortText,
-  beginText,
-  endShortText,
-  endText,
-  writeBytesHead,
-  writeDouble,
-  writeFloat,
-  writeInt32,
-  writeInt64,
-  writeNull,
-  writeTextHead,
-  writeUint64,
-} from './value-writer.ts';

@@ -7,7 +7,7 @@ import { HASH_SEED, hashBytes } from './partition.ts';
 import { schemaBlock } from './table-schema.ts';
 import { enumNumber, KINDS } from './wire-format.ts';
 
-/** Made by `compileTable`; only this package reads more of it than `schema`. */
+/** Made by `compileTable`; read by what encodes rows: here, and where a source does it from bytes. */
 export interface TablePlan {
   readonly schema: TableSchema;
   /** The schema as a field of a message. */

@@ -18,8 +18,6 @@ export interface TransactionBlock {
   readonly file: string;
   /** `slab[start, end)` is the field `transaction` of Source, tag and length included. */
   readonly slab: Uint8Array;
-  /** Over the whole slab. */
-  readonly view: DataView;
   readonly start: number;
   readonly end: number;
 }
@@ -59,10 +57,10 @@ export function encodeTransaction(options: TransactionOptions): TransactionBlock
   writer.begin();
   writer.byte(SOURCE.transaction);
   writer.varint(length);
-  writer.copy(inner.buffer, inner.view, inner.start, inner.position);
-  const { buffer: slab, view, start, position: end } = writer;
+  writer.few(inner.buffer, inner.start, inner.position);
+  const { buffer: slab, start, position: end } = writer;
   writer.start = end;
-  return { file: id.file, slab, view, start, end };
+  return { file: id.file, slab, start, end };
 }
 
 /** Appends the field `source` of a message. `eventFile` '' stands for the transaction's file. */
@@ -82,7 +80,7 @@ export function writeSource(
   writer.ensure(blockSize + fileSize + 30);
   writer.byte(MESSAGE.source);
   writer.varint(blockSize + offsetSize + fileSize + ordinalSize);
-  writer.copy(transaction.slab, transaction.view, transaction.start, transaction.end);
+  writer.few(transaction.slab, transaction.start, transaction.end);
   number(writer, SOURCE.eventOffset, eventOffset);
   if (otherFile !== null) {
     writer.byte(SOURCE.eventFile);

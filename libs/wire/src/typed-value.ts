@@ -2,13 +2,13 @@
 import type { ColumnValue } from '@mysync/core';
 import type { ByteWriter } from './byte-writer.ts';
 import { type TablePlan, valueInvalid } from './table-plan.ts';
-import { writeNull } from './value-writer.ts';
 import {
   ROW_VALUES,
   VALUE_BYTES,
   VALUE_DOUBLE,
   VALUE_FLOAT,
   VALUE_INT,
+  VALUE_NULL,
   VALUE_TEXT,
   VALUE_UINT,
 } from './wire-format.ts';
@@ -26,7 +26,12 @@ export function writeValue(writer: ByteWriter, plan: TablePlan, column: number, 
   }
   writer.ensure(16);
   if (value === null) {
-    writeNull(writer);
+    const { buffer, position } = writer;
+    buffer[position] = ROW_VALUES;
+    buffer[position + 1] = 2;
+    buffer[position + 2] = VALUE_NULL;
+    buffer[position + 3] = 1;
+    writer.position = position + 4;
   } else if (value === undefined) {
     writer.buffer[writer.position] = ROW_VALUES;
     writer.buffer[writer.position + 1] = 0;

@@ -4,7 +4,7 @@
  * integer part first and those of the fraction last in fewer bytes, the first bit inverted, all bits inverted when negative.
  */
 /** By number of digits. */
-export const GROUP_BYTES = [0, 1, 1, 2, 2, 3, 3, 4, 4, 4] as const;
+const GROUP_BYTES = [0, 1, 1, 2, 2, 3, 3, 4, 4, 4] as const;
 
 /** Bytes of a value. Throws a RangeError when there is no such type. */
 export function decimalSize(precision: number, scale: number): number {

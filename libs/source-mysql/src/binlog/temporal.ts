@@ -4,9 +4,9 @@
  * Formats: MySQL, sql-common/my_time.cc: my_time_packed_from_binary, my_datetime_packed_from_binary, my_timestamp_from_binary.
  */
 /** Of TIME. */
-export const MAX_HOURS = 838;
+const MAX_HOURS = 838;
 const TWO: readonly string[] = Array.from({ length: 100 }, (_, i) => String(i).padStart(2, '0'));
-export const TENS = [1_000_000, 100_000, 10_000, 1_000, 100, 10, 1] as const;
+const TENS = [1_000_000, 100_000, 10_000, 1_000, 100, 10, 1] as const;
 
 /** Bytes that a fraction of so many digits takes. */
 export function fractionSize(digits: number): number {

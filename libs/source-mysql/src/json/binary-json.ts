@@ -25,9 +25,9 @@ export const KIND = {
 
 /** Field types of opaque values that have a text form of their own. */
 const OPAQUE = { TIMESTAMP: 7, DATE: 10, TIME: 11, DATETIME: 12, NEWDECIMAL: 246 } as const;
-export const LITERALS = ['null', 'true', 'false'] as const;
+const LITERALS = ['null', 'true', 'false'] as const;
 /** The server refuses deeper documents. */
-export const MAX_DEPTH = 100;
+const MAX_DEPTH = 100;
 
 /**
  * The document in `buffer[start, end)`. Throws a RangeError when it is damaged: also when it uses bytes of itself twice, as no server writes
@@ -152,7 +152,7 @@ class JsonPrinter {
 }
 
 /** Numbers of 32 bits fit into an entry of a large container only. */
-export function isInline(kind: number, width: 2 | 4): boolean {
+function isInline(kind: number, width: 2 | 4): boolean {
   if (kind === KIND.LITERAL || kind === KIND.INT16 || kind === KIND.UINT16) return true;
   return width === 4 && (kind === KIND.INT32 || kind === KIND.UINT32);
 }

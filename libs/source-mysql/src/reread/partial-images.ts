@@ -25,7 +25,7 @@ export interface PartialImagesOptions {
 /** Throws a RangeError past the event's end. */
 export function* readPartialRows(rows: RowsEvent, options: PartialImagesOptions): Generator<PartialChange> {
   const { table, held } = options;
-  const readers = table.columns.map((column) => column.reader);
+  const { readers } = table;
   const keys = keyColumns(table);
   const reader = new RowReader(readers);
   const raw = new RowReader(readers.map((column, i) => (keys.includes(i) ? rawReader(column) : column)));
@@ -77,5 +77,5 @@ function literals(
 ): readonly string[] | undefined {
   const found = keys.map((i) => after[i] ?? before?.[i]);
   if (keys.length === 0 || found.includes(undefined)) return undefined;
-  return keys.map((i, n) => keyLiteral((table.columns[i] as KnownTable['columns'][number]).reader.shape, found[n]));
+  return keys.map((i, n) => keyLiteral((table.readers[i] as KnownTable['readers'][number]).shape, found[n]));
 }

@@ -5,7 +5,7 @@
  * whether it is a sequence) is asked from the catalogue then.
  */
 import { type BinlogPosition, formatBinlogPosition, formatTableRef, type TableRef, tableRefKey } from '@mysync/core';
-import { compileTable, type TablePlan } from '@mysync/wire';
+import { compileTable } from '@mysync/wire';
 import { columnReader } from '../binlog/row-reader.ts';
 import { readTableMap, type TableMap, type TableMapColumn } from '../binlog/table-map.ts';
 import { sourceErrors } from '../errors.ts';
@@ -14,19 +14,16 @@ import type { Definitions } from '../history/definitions.ts';
 import { fit, Misfit } from '../history/fit.ts';
 import type { ResolvedOptions } from '../options.ts';
 import type { LazySession } from '../server/lazy-session.ts';
-import type { ColumnWalk } from '../transcribe/column-walk.ts';
-import { compileColumns } from '../transcribe/compile-columns.ts';
+import { compileTranscription, type TranscribedTable } from '../transcribe/compile-table.ts';
 import type { Charsets } from './charsets.ts';
 import type { ColumnShape } from './column-shape.ts';
 import { shapeOf } from './from-table-map.ts';
 import { buildSchema, chooseKey, type KeyChoice, keyInLog } from './key-choice.ts';
 import { type CascadingKey, readCascades, readTableFacts, type TableFacts } from './table-facts.ts';
 
-export interface KnownTable {
+export interface KnownTable extends TranscribedTable {
   readonly ref: TableRef;
   readonly columnCount: number;
-  readonly plan: TablePlan;
-  readonly columns: readonly ColumnWalk[];
 }
 
 export interface TableBookOptions extends Pick<ResolvedOptions, 'captures' | 'tableRule' | 'logger'> {
@@ -189,7 +186,7 @@ export class TableBook {
     const schema = buildSchema(ref, shapes, key, rule);
     const plan = compileTable({ schema, ...(rule.partitionBy === undefined ? {} : { partitionBy: rule.partitionBy }) });
     const readers = columns.map((column, i) => columnReader(column, shapes[i] as ColumnShape, charsets));
-    return { ref, columnCount: map.columnCount, plan, columns: compileColumns(plan, readers) };
+    return { ref, columnCount: map.columnCount, ...compileTranscription(plan, readers) };
   }
 
   async #fromMap(

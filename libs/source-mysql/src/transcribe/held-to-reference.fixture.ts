@@ -6,13 +6,14 @@ import assert from 'node:assert/strict';
 import { type EncodedRow, RowEncoder } from '@mysync/wire';
 import { RowReader } from '../binlog/row-reader.ts';
 import type { RowsEvent } from '../binlog/rows-event.ts';
-import { type EventPlace, RowsTranscriber, type TranscribedTable } from './rows-transcriber.ts';
+import type { TranscribedTable } from './compile-table.ts';
+import { type EventPlace, RowsTranscriber } from './rows-transcriber.ts';
 
 const encoder = new RowEncoder();
 
 /** What the reference makes of the event. Throws as it does. */
 export function referenceRecords(table: TranscribedTable, rows: RowsEvent, place: EventPlace): EncodedRow[] {
-  const reader = new RowReader(table.columns.map((column) => column.reader));
+  const reader = new RowReader(table.readers);
   const data = rows.buffer.subarray(rows.start, rows.end);
   const records: EncodedRow[] = [];
   let { ordinal } = place;

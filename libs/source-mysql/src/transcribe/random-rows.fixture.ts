@@ -8,8 +8,7 @@ import type { RowsEvent } from '../binlog/rows-event.ts';
 import type { TextDecode } from '../schema/charsets.ts';
 import { type BaseType, type ColumnShape, toColumn } from '../schema/column-shape.ts';
 import { binaryJson, type JsonPart } from './binary-json.fixture.ts';
-import { compileColumns } from './compile-columns.ts';
-import type { TranscribedTable } from './rows-transcriber.ts';
+import { compileTranscription, type TranscribedTable } from './compile-table.ts';
 
 interface ColumnCase {
   readonly reader: ColumnReader;
@@ -404,7 +403,7 @@ export const tables: fc.Arbitrary<TableCase> = fc
     const readers = columns.map((column) => column.reader);
     const types = schema.columns.map(({ type, charset, keyPosition }) => `${type} ${charset} ${keyPosition}`);
     return {
-      table: { plan, columns: compileColumns(plan, readers) },
+      table: compileTranscription(plan, readers),
       columns,
       [fc.toStringMethod]: () => `${types.join(', ')}; partitionBy ${names}`,
     };

@@ -1,22 +1,15 @@
 /** The transcriber against the reference, over random tables of all types, and against bytes that are no rows. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { compileTable, type EncodedRow, encodeTransaction, makeTableSchema } from '@mysync/wire';
+import { compileTable, type EncodedRow, makeTableSchema } from '@mysync/wire';
 import fc from 'fast-check';
 import { TYPE } from '../binlog/column-types.ts';
-import type { ColumnReader } from '../binlog/row-reader.ts';
 import type { RowsEvent } from '../binlog/rows-event.ts';
-import { compileColumns } from './compile-columns.ts';
-import { assertSameRecords, referenceRecords } from './held-to-reference.fixture.ts';
+import { blob, block, compared, transcriber } from './compared.fixture.ts';
+import { compileTranscription } from './compile-table.ts';
 import { rowsOf, type TableCase, tables } from './random-rows.fixture.ts';
-import { type EventPlace, RowsTranscriber, type TranscribedTable } from './rows-transcriber.ts';
+import type { EventPlace } from './rows-transcriber.ts';
 
-const block = encodeTransaction({
-  source: 's',
-  serverUuid: '3f1c2a44-9d1b-11ee-8c90-0242ac120002',
-  id: { file: 'binlog.000042', offset: 1234, gtid: '0-1-2', ordinal: 0 },
-  commitTimeMicros: 1_700_000_000_123_456,
-});
 const places = fc.record({
   block: fc.constant(block),
   file: fc.constantFrom('', 'binlog.000042', 'binlog.000041'),
@@ -25,31 +18,8 @@ const places = fc.record({
 });
 
 const numRuns = Number(process.env['MYSYNC_RUNS'] ?? 400);
-/** One for all runs, so that records also cross the borders of slabs. */
-const transcriber = new RowsTranscriber();
 
 const key = { name: 'k', type: 'blob', kind: 'bytes', nullable: false, charset: 'binary', members: [] } as const;
-const blob: ColumnReader = {
-  type: TYPE.BLOB,
-  size: 2,
-  precision: 0,
-  scale: 0,
-  unsigned: false,
-  shape: {
-    name: 'k',
-    base: 'blob',
-    unsigned: false,
-    length: 0,
-    precision: 0,
-    scale: 0,
-    nullable: false,
-    charset: '',
-    members: [],
-  },
-  decode: undefined,
-  isSingleByte: false,
-};
-
 const cases = tables.chain((table) => fc.tuple(fc.constant(table), rowsOf(table), places));
 
 describe('rows to records', () => {
@@ -86,7 +56,7 @@ describe('rows to records', () => {
         keyRule: 'primary',
       });
       const plan = compileTable({ schema });
-      const table = { plan, columns: compileColumns(plan, [blob]) };
+      const table = compileTranscription(plan, [blob]);
       const value = (end: number): Buffer => {
         const bytes = Buffer.alloc(1 + 2 + length);
         bytes.writeUInt16LE(length, 1);
@@ -114,7 +84,7 @@ describe('rows to records', () => {
       }),
     });
     const json = { ...blob, type: TYPE.JSON, size: 4, shape: { ...blob.shape, base: 'json' } } as const;
-    const table = { plan, columns: compileColumns(plan, [json]) };
+    const table = compileTranscription(plan, [json]);
     const levels = Array.from({ length: 90 }, () => Buffer.from('02000a00020a00020a00', 'hex'));
     const document = Buffer.concat([Buffer.of(2), ...levels, Buffer.from('00000400', 'hex')]);
     const head = Buffer.alloc(5);
@@ -136,27 +106,6 @@ describe('rows to records', () => {
     assert.ok(refused > numRuns / 4, `${refused} were refused`);
   });
 });
-
-/** undefined when both refuse the rows. */
-function compared(table: TranscribedTable, rows: RowsEvent, place: EventPlace): EncodedRow[] | undefined {
-  const records: EncodedRow[] = [];
-  const actual = outcome(() => transcriber.transcribe(table, rows, place, records));
-  const expected = outcome(() => referenceRecords(table, rows, place));
-  const text = (result: unknown): string => (result instanceof Error ? (result.stack ?? '') : 'read');
-  assert.equal(actual instanceof Error, expected instanceof Error, `${text(actual)}\n/ ${text(expected)}`);
-  if (actual instanceof Error) return undefined;
-  assertSameRecords(records, expected as EncodedRow[]);
-  assert.equal(actual, (records.at(-1)?.ordinal ?? place.ordinal - 1) - place.ordinal + 1);
-  return records;
-}
-
-function outcome(work: () => unknown): unknown {
-  try {
-    return work();
-  } catch (error) {
-    return error instanceof Error ? error : new Error(String(error));
-  }
-}
 
 type Case = readonly [TableCase, RowsEvent, EventPlace];
 

@@ -1,29 +1,30 @@
 /**
- * Rows events to records: from the event's bytes to the bytes of messages and keys.
+ * Rows events to records: from the event's bytes to the bytes of messages and keys. The work is done by a WebAssembly module
+ * (`assembly/`), which sees a window of the rows at a time.
  *
  * 1. The records are those of the reference (`RowReader` and wire's `RowEncoder`), byte for byte: held together by tests over random tables
  *    and over everything that the tests on real servers stream.
- * 2. Nothing is read past the rows' end and no length is believed before it was compared with it; an image takes at least a byte.
- * 3. An error leaves the records of the rows before it in `records`: the caller drops them with the transaction.
- *
- * An update is written as one message first; only when it then shows another key it is dropped and written again as two.
+ * 2. The module's memory does not grow: a row that finds no room in it is left to the reference, and so is everything where there is no module.
+ * 3. An error leaves records of rows before it in `records`: the caller drops them with the transaction.
  */
-import {
-  type EncodedRow,
-  type ImageName,
-  RowWriter,
-  type TablePlan,
-  type TransactionBlock,
-  writeNull,
-} from '@mysync/wire';
+import { EncodedRow, type TransactionBlock } from '@mysync/wire';
 import type { RowsEvent } from '../binlog/rows-event.ts';
-import type { ColumnWalk } from './column-walk.ts';
-import { RowBytes } from './row-bytes.ts';
-
-export interface TranscribedTable {
-  readonly plan: TablePlan;
-  readonly columns: readonly ColumnWalk[];
-}
+import type { TranscribedTable } from './compile-table.ts';
+import { Failure } from './failure.ts';
+import {
+  FAIL_ROOM,
+  INPUT_BYTES,
+  RECORD_BYTES,
+  RECORD_DELETES,
+  RECORD_END,
+  RECORD_HASH,
+  RECORD_KEY,
+  RECORDS,
+  STATE_RECORDS,
+} from './layout.ts';
+import { type TranscriberModule, transcriberModule } from './module.ts';
+import { type RowsLeft, transcribeByReference } from './reference-rows.ts';
+import { Slabs } from './slab.ts';
 
 export interface EventPlace {
   readonly block: TransactionBlock;
@@ -36,69 +37,71 @@ export interface EventPlace {
 }
 
 export class RowsTranscriber {
-  readonly #source = new RowBytes();
-  readonly #row = new RowWriter();
+  readonly #module = transcriberModule();
+  readonly #slabs = new Slabs();
 
   /** Appends the records of a rows event, whose images are whole, and returns how many ordinals they took. Throws a RangeError. */
   transcribe(table: TranscribedTable, rows: RowsEvent, place: EventPlace, records: EncodedRow[]): number {
-    const { columns } = table;
-    const source = this.#source;
-    const row = this.#row;
-    source.open(rows.buffer, rows.start, rows.end);
-    row.open(table.plan, place.block, place.file, place.offset);
-    let { ordinal } = place;
-    while (source.at < source.end) {
-      if (rows.operation === 'update') {
-        ordinal += this.#update(columns, ordinal, records);
-        continue;
+    const left = { at: rows.start, ordinal: place.ordinal };
+    const module = this.#module;
+    if (module?.open(table, place) === true) {
+      while (left.at < rows.end) this.#window(module, table, rows, place, left, records);
+    } else {
+      while (left.at < rows.end) transcribeByReference(table, rows, place, left, records);
+    }
+    return left.ordinal - place.ordinal;
+  }
+
+  /** As many of the rows as the module's input holds. */
+  #window(
+    module: TranscriberModule,
+    table: TranscribedTable,
+    rows: RowsEvent,
+    place: EventPlace,
+    left: RowsLeft,
+    records: EncodedRow[],
+  ): void {
+    const begin = left.at;
+    const end = Math.min(rows.end, begin + INPUT_BYTES);
+    const isCut = end < rows.end;
+    module.take(rows.buffer, begin, end);
+    try {
+      while (left.at < end) {
+        module.run(rows.operation, left.at - begin, end - begin, left.ordinal);
+        this.#collect(module, left, records);
+        left.at = begin + module.row;
       }
-      row.begin(rows.operation, ordinal);
-      this.#image(columns, rows.operation === 'delete' ? 'before' : 'after');
-      records.push(row.finish());
+    } catch (error) {
+      this.#collect(module, left, records);
+      left.at = begin + module.row;
+      // a row that the window cuts off is the first of the next one
+      if (isCut && left.at > begin) return;
+      const isTooLarge = isCut || (error instanceof Failure && error.code === FAIL_ROOM);
+      if (!isTooLarge) throw error;
+      transcribeByReference(table, rows, place, left, records);
+    }
+  }
+
+  #collect(module: TranscriberModule, left: RowsLeft, records: EncodedRow[]): void {
+    const { words } = module;
+    const count = words[STATE_RECORDS >> 2] as number;
+    if (count === 0) return;
+    const first = RECORDS >> 2;
+    const size = RECORD_BYTES >> 2;
+    const length = words[first + (count - 1) * size + (RECORD_END >> 2)] as number;
+    const base = this.#slabs.keep(module.output(length));
+    const { slab } = this.#slabs;
+    let start = base;
+    let { ordinal } = left;
+    for (let at = first; at < first + count * size; at += size) {
+      const key = base + (words[at + (RECORD_KEY >> 2)] as number);
+      const end = base + (words[at + (RECORD_END >> 2)] as number);
+      const hash = words[at + (RECORD_HASH >> 2)] as number;
+      const deletes = words[at + (RECORD_DELETES >> 2)] !== 0;
+      records.push(new EncodedRow(slab, start, key, end, deletes, hash, ordinal));
+      start = end;
       ordinal += 1;
     }
-    return ordinal - place.ordinal;
-  }
-
-  #update(columns: readonly ColumnWalk[], ordinal: number, records: EncodedRow[]): number {
-    const source = this.#source;
-    const row = this.#row;
-    const start = source.at;
-    row.begin('update', ordinal);
-    this.#image(columns, 'before');
-    const middle = source.at;
-    this.#image(columns, 'after');
-    if (row.keepsKey()) {
-      records.push(row.finish());
-      return 1;
-    }
-    source.at = start;
-    row.begin('delete', ordinal);
-    this.#image(columns, 'before');
-    const gone = row.finish();
-    source.at = middle;
-    row.begin('insert', ordinal + 1);
-    this.#image(columns, 'after');
-    records.push(gone, row.finish());
-    return 2;
-  }
-
-  #image(columns: readonly ColumnWalk[], name: ImageName): void {
-    const source = this.#source;
-    const row = this.#row;
-    const out = row.bytes;
-    const count = columns.length;
-    row.openImage(name);
-    const nulls = source.take((count + 7) >> 3);
-    const { buffer } = source;
-    for (let i = 0; i < count; i += 1) {
-      row.at(i);
-      if ((((buffer[nulls + (i >> 3)] as number) >> (i & 7)) & 1) === 1) writeNull(out);
-      else {
-        const column = columns[i] as ColumnWalk;
-        column.walk(column, source, out);
-      }
-    }
-    row.closeImage();
+    left.ordinal = ordinal;
   }
 }

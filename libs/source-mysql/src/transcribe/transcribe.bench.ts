@@ -10,7 +10,8 @@ import { createConnection } from 'mysql2/promise';
 import { RowReader } from '../binlog/row-reader.ts';
 import type { RowsEvent } from '../binlog/rows-event.ts';
 import { createMysqlSource } from '../source.ts';
-import { type EventPlace, RowsTranscriber, type TranscribedTable } from './rows-transcriber.ts';
+import type { TranscribedTable } from './compile-table.ts';
+import { type EventPlace, RowsTranscriber } from './rows-transcriber.ts';
 
 const PER_STATEMENT = 200;
 const STATEMENTS_PER_TRANSACTION = 5;
@@ -127,7 +128,7 @@ const encoder = new RowEncoder();
 
 function plain(event: { table: TranscribedTable; rows: RowsEvent; place: EventPlace }, out: EncodedRow[]): void {
   const { table, rows, place } = event;
-  const reader = new RowReader(table.columns.map((column) => column.reader));
+  const reader = new RowReader(table.readers);
   reader.open(rows.buffer, 0);
   let { ordinal } = place;
   while (reader.at < rows.end) {
