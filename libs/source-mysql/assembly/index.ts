@@ -13,7 +13,6 @@ import {
   DELETE,
   FLUSH_BYTES,
   INSERT,
-  MOST_RECORDS,
   OUTPUT,
   PLACES_AFTER,
   PLACES_BEFORE,
@@ -65,9 +64,7 @@ export function transcribe(
   record = RECORDS_AT;
   let out = OUTPUT_AT;
   settle();
-  // an update may take two records
-  const last: usize = RECORDS_AT + (MOST_RECORDS - 1) * RECORD_BYTES;
-  while (at < end && out < FLUSH_AT && record < last) {
+  while (at < end && out < FLUSH_AT) {
     if (operation === INSERT) out = putInsert(out);
     else if (operation === DELETE) out = putDelete(out);
     else out = putUpdate(out);

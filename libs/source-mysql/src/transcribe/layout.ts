@@ -10,9 +10,8 @@ const STATE = 0x4000;
 /** What messages of a transaction share, and behind it the name of the event's file. */
 export const BLOCK = 0x8000;
 export const BLOCK_BYTES = 0x8000;
-/** Where each record ends, and what else is to know of it: RECORD_BYTES each. */
+/** Where each record ends, and what else is to know of it: RECORD_BYTES each. Room for all that come before FLUSH_BYTES are full. */
 export const RECORDS = 0x10000;
-export const MOST_RECORDS = 4096;
 /** Where the values of an image begin, before and after; four bytes each. */
 export const PLACES_BEFORE = 0x40000;
 export const PLACES_AFTER = 0x48000;

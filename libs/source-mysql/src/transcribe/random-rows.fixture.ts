@@ -212,9 +212,17 @@ const CHARSETS: readonly { charset: string; decode: TextDecode; isSingleByte: bo
 
 const utf8 = (text: string): Buffer => Buffer.from(text, 'utf8');
 const ascii = fc.stringMatching(/^[ -~]*$/);
+/** What looks like UTF-8 and is none: overlong forms, surrogates, numbers too high, characters cut off. */
+const malformed = fc
+  .constantFrom('c080', 'c1bf', 'e09fbf', 'eda080', 'edbfbf', 'f08fbfbf', 'f4908080', 'f5808080', 'e282', 'ff')
+  .map((hex) => Buffer.from(hex, 'hex'));
 const textBytes = (maxLength: number): fc.Arbitrary<Uint8Array> =>
   fc
     .oneof(
+      {
+        weight: 1,
+        arbitrary: fc.tuple(ascii, malformed, ascii).map(([a, b, c]) => Buffer.concat([utf8(a), b, utf8(c)])),
+      },
       { weight: 4, arbitrary: ascii.map(utf8) },
       { weight: 4, arbitrary: fc.string({ unit: 'binary' }).map(utf8) },
       { weight: 1, arbitrary: fc.uint8Array({ maxLength: 60 }) },
@@ -308,7 +316,12 @@ const member: Kind = (name) =>
       };
     });
 
-const jsonText = fc.oneof(ascii.map(utf8), fc.string({ unit: 'binary' }).map(utf8), fc.uint8Array({ maxLength: 20 }));
+const jsonText = fc.oneof(
+  ascii.map(utf8),
+  fc.string({ unit: 'binary' }).map(utf8),
+  fc.uint8Array({ maxLength: 20 }),
+  malformed,
+);
 const eight = (value: bigint): Buffer => {
   const buffer = Buffer.alloc(8);
   buffer.writeBigInt64LE(value);
@@ -317,6 +330,7 @@ const eight = (value: bigint): Buffer => {
 const jsonDouble = fc.oneof(
   fc.double({ noNaN: true, noDefaultInfinity: true }),
   fc.tuple(fc.integer(), small(9)).map(([digits, scale]) => digits / 10 ** scale),
+  fc.tuple(fc.maxSafeInteger(), small(9)).map(([digits, scale]) => digits / 10 ** scale),
   fc.constantFrom(0, -0, 1e15, 999_999_999_999_999, 1e16, 1e-6, 1e-7, 5e-324, 0.1 + 0.2, 123_456_789.000_001),
 );
 

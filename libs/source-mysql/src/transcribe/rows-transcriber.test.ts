@@ -74,6 +74,40 @@ describe('rows to records', () => {
     }
   });
 
+  it('of an update of a real key from 0 to -0 is one, to anything else two', () => {
+    for (const [type, base, size] of [
+      [TYPE.FLOAT, 'float', 4],
+      [TYPE.DOUBLE, 'double', 8],
+    ] as const) {
+      const schema = makeTableSchema({
+        database: 'd',
+        table: 't',
+        columns: [{ ...key, type: base, kind: base, charset: '', keyPosition: 1 }],
+        keyRule: 'primary',
+      });
+      const table = compileTranscription(compileTable({ schema }), [
+        { ...blob, type, size, shape: { ...blob.shape, base } },
+      ]);
+      const image = (value: number): Buffer => {
+        const bytes = Buffer.alloc(1 + size);
+        if (type === TYPE.FLOAT) bytes.writeFloatLE(value, 1);
+        else bytes.writeDoubleLE(value, 1);
+        return bytes;
+      };
+      for (const [before, after, count] of [
+        [0, -0, 1],
+        [-0, 0, 1],
+        [1.5, 1.5, 1],
+        [0, 1.5, 2],
+        [1.5, -1.5, 2],
+      ] as const) {
+        const buffer = Buffer.concat([image(before), image(after)]);
+        const rows = { operation: 'update', isWhole: true, buffer, start: 0, end: buffer.length } as const;
+        assert.equal(compared(table, rows, { block, file: '', offset: 4, ordinal: 1 })?.length, count);
+      }
+    }
+  });
+
   it('of JSON that uses its bytes twice are refused by both', () => {
     const plan = compileTable({
       schema: makeTableSchema({
