@@ -5,7 +5,8 @@
  * 2. It is given up when its handler ended, or `handoverMs` after it was asked back, whichever comes first; from then on
  *    its commits are refused.
  * 3. While a handler of an earlier ownership still runs, the same partition is not taken again.
- * 4. A member that finds itself put out (it was frozen) asks all its handlers to end and joins again under a new name.
+ * 4. A member that finds itself put out (it was frozen) asks all its handlers to end and joins again under a new name. One that was
+ *    put out between its look and its beat has joined again without noticing: what is not held under its token any more is lost.
  */
 import { isMysyncError } from '@mysync/core';
 import {
@@ -105,7 +106,8 @@ export class LogConsumer implements Consumer {
       seen = view(place, this.#memberId, busy);
     }
     for (const held of this.#held.values()) {
-      if (seen.target[held.partition] !== this.#memberId) this.#revoke(held);
+      const isHeld = seen.tokens[held.partition] === held.token;
+      if (!isHeld || seen.target[held.partition] !== this.#memberId) this.#revoke(held);
     }
   }
 

@@ -59,8 +59,30 @@ test('a partition is not handled twice in one member, however late the first han
   await slowRun;
 });
 
-/** What another member does with one whose lease is over. */
-async function putOut(transport: LogTransport): Promise<void> {
+test('a member that was put out between its look and its beat, and has joined again, takes its partition anew', {
+  timeout: 30_000,
+}, async (t) => {
+  const transport = await opened(t, 1);
+  const member = await transport.openConsumer({ topic: 't', group: 'g', maxBatchBytes: 1000, handoverMs: 1000 });
+  const calls = [gate(), gate()];
+  let call = 0;
+  const stop = new AbortController();
+  const run = member.run(async ({ commit, revoked }) => {
+    const mine = call++;
+    calls[mine]?.open();
+    await new Promise((resolve) => revoked.addEventListener('abort', resolve));
+    if (mine === 0) await assert.rejects(commit(0), { code: 'TRANSPORT_NOT_OWNER' });
+    else await commit(0);
+  }, stop.signal);
+  await calls[0]?.opened;
+  await putOut(transport, { joinsAgain: true });
+  await calls[1]?.opened;
+  stop.abort();
+  await run;
+});
+
+/** What another member does with one whose lease is over; `joinsAgain`: and what that one does with its next beat. */
+async function putOut(transport: LogTransport, { joinsAgain = false } = {}): Promise<void> {
   const { Store } = await import('./store.ts');
   const { metaKey } = await import('./layout.ts');
   const { requireTopic } = await import('./topics.ts');
@@ -74,7 +96,7 @@ async function putOut(transport: LogTransport): Promise<void> {
   const store = await Store.use({ ...options, path: transport.path, clock: systemClock, onProblem: () => {} });
   const { id } = requireTopic(store, 't');
   await store.write(() => {
-    store.put(metaKey.group(id, 'g'), { members: [] });
+    if (!joinsAgain) store.put(metaKey.group(id, 'g'), { members: [] });
     store.put(metaKey.ownership(id, 'g', 0), { member: null, token: null, committed: null });
     store.announce(metaKey.group(id, 'g'));
   });

@@ -52,6 +52,8 @@ export interface GroupView {
   readonly isMember: boolean;
   /** Per partition the member that should own it. */
   readonly target: readonly (string | null)[];
+  /** Per partition the token that it is held under. */
+  readonly tokens: readonly (string | null)[];
   /** Something is to be written: a member is out, or a free partition is this member's to take. */
   readonly isStale: boolean;
   /** Milliseconds since this member's last beat. */
@@ -93,7 +95,8 @@ export function view(place: GroupPlace, memberId: string, busy: ReadonlySet<numb
   const members = readMembers(place);
   const mine = members.find(({ id }) => id === memberId);
   const ids = members.map(({ id }) => id);
-  const owners = readOwnerships(place).map(({ member }) => member);
+  const ownerships = readOwnerships(place);
+  const owners = ownerships.map(({ member }) => member);
   const target = planOwners(ids, owners);
   const others = members.filter(({ id }) => id !== memberId);
   const free = owners.some(
@@ -103,6 +106,7 @@ export function view(place: GroupPlace, memberId: string, busy: ReadonlySet<numb
   return {
     isMember: mine !== undefined,
     target,
+    tokens: ownerships.map(({ token }) => token),
     isStale: free || others.some((member) => isOut(member, now)),
     sinceBeatMs: mine === undefined ? 0 : now - mine.beatMs,
   };
