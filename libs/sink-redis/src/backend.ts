@@ -42,7 +42,7 @@ export interface RedisBackend {
   /** Runs commands whose keys share a slot with `key`; replies in order, a reply that is an error throws. */
   ask(commands: readonly KeyedCommand[], signal: AbortSignal): Promise<readonly unknown[]>;
   /** Which servers hold the data; only where a marker may outlive rows before it. */
-  holders?(): Promise<string>;
+  holders?(stream: StreamRef): Promise<string>;
   check(): Promise<readonly Finding[]>;
   close(): Promise<void>;
 }

@@ -2,11 +2,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isMysyncError } from '@mysync/core';
-import { startServer, until } from '@mysync/harness';
+import { RedisCluster, startServer, until } from '@mysync/harness';
 import { itemRow, items, put, TrialWriter } from '@mysync/sink/conformance';
 import type { Redis } from 'ioredis';
-import { ClusterNodes } from './cluster-nodes.fixture.ts';
+import { namesIn, sinkOn } from './cluster-nodes.fixture.ts';
 import { Load, runLoad } from './load.fixture.ts';
+import { redisNames } from './names.ts';
 import { keySlot } from './slot.ts';
 
 const schema = items('db');
@@ -14,13 +15,13 @@ const stream = { topic: 't', partition: 0 };
 
 test('slots that move under pipelines of 1000 commands: nothing lost, nothing stale', async () => {
   await using server = await startServer('redis-cluster');
-  await using nodes = new ClusterNodes(server);
-  await using sink = nodes.sink();
+  await using nodes = new RedisCluster(server);
+  await using sink = sinkOn(nodes);
   const doubts: string[] = [];
   sink.onDoubt((reason) => doubts.push(reason));
   const load = new Load(schema, { batches: 60, rows: 1_000, ids: 3_000 });
   const over = new AbortController();
-  const holders = await sink.holders?.();
+  const holders = await sink.holders?.(stream);
   let moves = 0;
   const move = async (): Promise<void> => {
     while (!over.signal.aborted) {
@@ -35,15 +36,15 @@ test('slots that move under pipelines of 1000 commands: nothing lost, nothing st
   const moving = move().finally(() => over.abort());
   const loading = runLoad(sink, stream, load, { state: () => nodes.state(), signal: over.signal });
   await Promise.all([moving, loading.finally(() => over.abort())]);
-  assert.deepEqual(await nodes.names(), new Map(load.expected));
-  assert.equal(await sink.holders?.(), holders, 'the same masters, wherever their slots are');
+  assert.deepEqual(await namesIn(nodes), new Map(load.expected));
+  assert.equal(await sink.holders?.(stream), holders, 'the same masters, wherever their slots are');
   assert.ok(moves >= 3 && doubts.length > 0, `${moves} moves`);
 });
 
 test('a slot that nobody takes for its own: told, and waited for', async () => {
   await using server = await startServer('redis-cluster');
-  await using nodes = new ClusterNodes(server);
-  await using sink = nodes.sink({ commandTimeoutMs: 1_000 });
+  await using nodes = new RedisCluster(server);
+  await using sink = sinkOn(nodes, { commandTimeoutMs: 1_000 });
   const writer = await TrialWriter.start(sink, stream);
   await writer.applied(0, put(schema, itemRow(8), 1));
   const slot = keySlot('items:7');
@@ -57,13 +58,13 @@ test('a slot that nobody takes for its own: told, and waited for', async () => {
   );
   await nodes.assign(slot, owner);
   await writer.applied(0, change);
-  assert.equal((await nodes.names()).get(7), 'waits');
+  assert.equal((await namesIn(nodes)).get(7), 'waits');
 });
 
 test('a master killed with -9 and started again in the middle of a load', async () => {
   await using server = await startServer('redis-cluster', { args: ['--appendfsync', 'always'] });
-  await using nodes = new ClusterNodes(server);
-  await using sink = nodes.sink();
+  await using nodes = new RedisCluster(server);
+  await using sink = sinkOn(nodes);
   const load = new Load(schema, { batches: 40, rows: 300, ids: 1_000 });
   let restart: Promise<unknown> = Promise.resolve();
   const report = await runLoad(sink, stream, load, {
@@ -73,17 +74,17 @@ test('a master killed with -9 and started again in the middle of a load', async 
     state: () => nodes.state(),
   });
   await restart;
-  assert.deepEqual(await nodes.names(), new Map(load.expected));
+  assert.deepEqual(await namesIn(nodes), new Map(load.expected));
   assert.ok(report.retries > 0);
 });
 
 test('a replica takes over, by order and after a kill -9: what the master had not passed on is applied again', async () => {
   await using server = await startServer('redis-cluster', { env: { REPLICAS: '1' } });
-  await using nodes = new ClusterNodes(server);
-  await using sink = nodes.sink();
+  await using nodes = new RedisCluster(server);
+  await using sink = sinkOn(nodes);
   const load = new Load(schema, { batches: 80, rows: 300, ids: 1_000 });
   const isMaster = async (client: Redis): Promise<boolean> => (await client.role())[0] === 'master';
-  const holders = new Set<string | undefined>([await sink.holders?.()]);
+  const holders = new Set<string | undefined>([await sink.holders?.(stream)]);
   let over: Promise<unknown> = Promise.resolve();
   await runLoad(sink, stream, load, {
     onBatch: async (at) => {
@@ -96,7 +97,7 @@ test('a replica takes over, by order and after a kill -9: what the master had no
       }
       if (at === 40) {
         await over;
-        holders.add(await sink.holders?.());
+        holders.add(await sink.holders?.(stream));
         const masters = await nodes.masters();
         const part = nodes.clients.indexOf(masters[0] as Redis) + 1;
         await server.kill(`n${part}`);
@@ -104,15 +105,15 @@ test('a replica takes over, by order and after a kill -9: what the master had no
     },
     state: () => nodes.state(),
   });
-  holders.add(await sink.holders?.());
-  assert.deepEqual(await nodes.names(), new Map(load.expected));
+  holders.add(await sink.holders?.(stream));
+  assert.deepEqual(await namesIn(nodes), new Map(load.expected));
   assert.equal(holders.size, 3, 'each replica that took over is told');
 });
 
 test('the marker: gone when one master lost everything, the same when the slots it lies in move', async () => {
   await using server = await startServer('redis-cluster');
-  await using nodes = new ClusterNodes(server);
-  await using sink = nodes.sink();
+  await using nodes = new RedisCluster(server);
+  await using sink = sinkOn(nodes);
   const writer = await TrialWriter.start(sink, stream);
   await writer.applied(0, ...Array.from({ length: 30 }, (_, id) => put(schema, itemRow(id), id + 1)));
   const [first, second, third] = nodes.clients as [Redis, Redis, Redis];
@@ -122,7 +123,7 @@ test('the marker: gone when one master lost everything, the same when the slots 
   await (await nodes.beginMove(5461, third))();
   await nodes.settled();
   await (await nodes.beginMove(0, second))();
-  await using other = nodes.sink();
+  await using other = sinkOn(nodes);
   assert.equal(await other.readMarker(stream), writer.marker);
   const copies = await Promise.all([first, second, third].map((client) => client.keys('mysync:m:*')));
   assert.deepEqual(
@@ -145,15 +146,48 @@ test('the marker: gone when one master lost everything, the same when the slots 
   late.marker = before;
   await late.applied(0, put(schema, itemRow(2, 'again'), 101));
   await third.flushall();
-  await using again = nodes.sink();
+  await using again = sinkOn(nodes);
   assert.equal(await again.readMarker(stream), null);
   assert.equal(await again.readMarker(stream), null);
 });
 
+test('a copy of the marker that was lost with a slot that had been moved is told; the others stand', async () => {
+  await using server = await startServer('redis-cluster');
+  await using nodes = new RedisCluster(server);
+  await using sink = sinkOn(nodes);
+  const writer = await TrialWriter.start(sink, stream);
+  await writer.applied(0, put(schema, itemRow(1), 1));
+  const [, , third] = nodes.clients as [Redis, Redis, Redis];
+  const { marker } = redisNames('mysync');
+  let holders = await sink.holders?.(stream);
+  // The copy that says where the others are is among them.
+  for (const [at, slot] of [5461, 0].entries()) {
+    await (await nodes.beginMove(slot, third))();
+    await nodes.settled();
+    // What a replica of the third lacks that takes over right behind the move.
+    assert.equal(await third.del(marker(stream, slot)), 1);
+    await using other = sinkOn(nodes);
+    assert.equal(await other.readMarker(stream), writer.marker, `slot ${slot}`);
+    const now = await other.holders?.(stream);
+    assert.notEqual(now, holders, 'rows of the slot may be gone: the writer has to go back');
+    assert.equal(await other.readMarker(stream), writer.marker);
+    assert.equal(await other.holders?.(stream), now);
+    holders = now;
+    const change = put(schema, itemRow(1, `after ${slot}`), at + 2);
+    assert.deepEqual(await writer.apply(change), { status: 'marker-moved' });
+    assert.equal(await sink.readMarker(stream), writer.marker);
+    await writer.applied(0, change);
+  }
+  // All that the third has: that is not a slot, that is a master.
+  for (const key of await third.keys('mysync:m:*')) await third.del(key);
+  await using last = sinkOn(nodes);
+  assert.equal(await last.readMarker(stream), null);
+});
+
 test('a table is not cleared while slots are on their way', async () => {
   await using server = await startServer('redis-cluster');
-  await using nodes = new ClusterNodes(server);
-  await using sink = nodes.sink();
+  await using nodes = new RedisCluster(server);
+  await using sink = sinkOn(nodes);
   const writer = await TrialWriter.start(sink, stream);
   await writer.applied(0, ...Array.from({ length: 300 }, (_, id) => put(schema, itemRow(id), id + 1)));
   const slot = keySlot('items:7');
@@ -163,5 +197,5 @@ test('a table is not cleared while slots are on their way', async () => {
   await assert.rejects(writer.apply(clear), (error) => isMysyncError(error, 'REDIS_SLOTS_MOVING') && error.retriable);
   await finish();
   await writer.applied(0, clear);
-  assert.deepEqual(await nodes.names(), new Map());
+  assert.deepEqual(await namesIn(nodes), new Map());
 });

@@ -1,10 +1,12 @@
 /**
  * The applied marker in a cluster: one copy per master, in the lowest slot that it owns, so that a master that lost its last
  * writes shows an older marker than the others. A copy is a hash: `m` the text, `c` a counter that rises with each move, `s` the
- * slots of all copies.
+ * slots of all copies, `l` how often the slot of a copy was lost.
  *
  * 1. The copy in slot 0 (some master always owns it, as its lowest) says where the copies are; it is made last.
- * 2. The marker is the copy with the lowest counter of those. One of them that is gone: that master lost everything: no marker.
+ * 2. The marker is the copy with the lowest counter of those. One that is gone although no other copy is with its slot's master: that
+ *    master lost everything: no marker. Where another one is, the slot alone was lost: it had been moved there and its rows were not
+ *    passed on before the master died. That is counted, the others stand.
  * 3. Reading makes the copies equal again where they are not, by compare-and-set: lowering a marker is always right.
  * 4. Moving needs the expected text in every copy; a copy that has the next text already counts (the call was repeated).
  */
@@ -19,11 +21,14 @@ interface Copy {
   readonly text: string;
   readonly counter: number;
   readonly slots: readonly number[];
+  readonly losses: number;
 }
 
 interface Copies {
-  /** Those that the copy in slot 0 vouches for; null: missing. */
-  readonly listed: readonly (Copy | null)[];
+  /** null: there is none. */
+  readonly marker: Copy | null;
+  /** A slot of a copy was lost. */
+  readonly hasLost: boolean;
   /** All that were found, those that should be at home but are not listed (yet) among them. */
   readonly found: readonly Copy[];
 }
@@ -31,6 +36,7 @@ interface Copies {
 interface Known {
   readonly counter: number;
   readonly slots: readonly number[];
+  readonly losses: number;
 }
 
 const ATTEMPTS = 10;
@@ -49,13 +55,19 @@ export class ClusterMarkers {
   async read(stream: StreamRef): Promise<string | null> {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const home = await this.#home();
-      const { listed, found } = await this.#copies(stream, home);
-      const marker = lowest(listed);
+      const { marker: lowest, hasLost, found } = await this.#copies(stream, home);
+      const marker = lowest !== null && hasLost ? { ...lowest, losses: lowest.losses + 1 } : lowest;
       if (!isWhole(found, marker, home) && !(await this.#mend(stream, found, marker, home))) continue;
-      this.#known.set(streamName(stream), { counter: marker?.counter ?? 0, slots: home });
+      const { counter = 0, losses = 0 } = marker ?? {};
+      this.#known.set(streamName(stream), { counter, slots: home, losses });
       return marker?.text ?? null;
     }
     throw sinkErrors.SINK_UNREACHABLE({ message: `the marker of ${streamName(stream)} is being changed by others` });
+  }
+
+  /** How often the slot of a copy was lost. */
+  async losses(stream: StreamRef): Promise<number> {
+    return (await this.#place(stream)).losses;
   }
 
   /** Of a batch: `done` when every copy has the next text already. */
@@ -72,19 +84,19 @@ export class ClusterMarkers {
     const known = await this.#place(stream);
     const counter = known.counter + 1;
     const write = (slots: readonly number[]): Promise<boolean> =>
-      this.#write(stream, slots, expected, { text: next, counter, slots: known.slots }, signal);
+      this.#write(stream, slots, expected, { ...known, text: next, counter }, signal);
     // At first the copy of slot 0 is made last: it vouches for the others.
     const first = expected === null ? known.slots.filter((slot) => slot !== 0) : known.slots;
     if (first.length > 0 && !(await write(first))) return false;
     if (expected === null && !(await write([0]))) return false;
-    this.#known.set(streamName(stream), { counter, slots: known.slots });
+    this.#known.set(streamName(stream), { ...known, counter });
     return true;
   }
 
   async #place(stream: StreamRef): Promise<Known> {
     const name = streamName(stream);
     if (!this.#known.has(name)) await this.read(stream);
-    return this.#known.get(name) ?? { counter: 0, slots: await this.#home() };
+    return this.#known.get(name) ?? { counter: 0, slots: await this.#home(), losses: 0 };
   }
 
   /** Where the copies should be now. */
@@ -94,22 +106,42 @@ export class ClusterMarkers {
   }
 
   async #copies(stream: StreamRef, home: readonly number[]): Promise<Copies> {
-    const [root = null] = await this.#get(stream, [0]);
-    const slots = [...new Set([...(root?.slots ?? [0]), ...home])];
-    const found = await this.#get(stream, slots);
-    const listed = root === null ? [null] : found.filter((_, at) => root.slots.includes(slots[at] ?? 0));
-    return { listed, found: found.filter((copy) => copy !== null) };
+    const looked = new Map<number, Copy | null>();
+    let wanted = [...new Set([0, ...home])];
+    while (wanted.length > 0) {
+      const copies = await this.#get(stream, wanted);
+      wanted.forEach((slot, at) => {
+        looked.set(slot, copies[at] ?? null);
+      });
+      const named = new Set(copies.flatMap((copy) => copy?.slots ?? []));
+      wanted = [...named].filter((slot) => !looked.has(slot));
+    }
+    const found = [...looked.values()].filter((copy) => copy !== null);
+    const list = (looked.get(0) ?? newest(found))?.slots ?? [];
+    const listed = found.filter(({ slot }) => list.includes(slot));
+    const gone = list.filter((slot) => !listed.some((copy) => copy.slot === slot));
+    const map = await this.#router.slotMap();
+    const isLeft = (slot: number): boolean => listed.some((copy) => map.owner(copy.slot) === map.owner(slot));
+    return { marker: gone.every(isLeft) ? oldest(listed) : null, hasLost: gone.length > 0, found };
   }
 
   async #get(stream: StreamRef, slots: readonly number[]): Promise<readonly (Copy | null)[]> {
-    const requests = slots.map((slot) => request(slot, ['HMGET', this.#names.marker(stream, slot), 'm', 'c', 's']));
+    const requests = slots.map((slot) =>
+      request(slot, ['HMGET', this.#names.marker(stream, slot), 'm', 'c', 's', 'l']),
+    );
     const replies = await this.#router.run(requests);
     return replies.map((reply, at) => {
       const slot = slots[at] ?? 0;
       if (reply instanceof Error) throw this.#failure(stream, slot, reply);
-      const [text, counter, list] = reply as (string | null)[];
+      const [text, counter, list, losses] = reply as (string | null)[];
       if (text === null || text === undefined) return null;
-      return { slot, text, counter: Number(counter), slots: String(list).split(',').map(Number) };
+      return {
+        slot,
+        text,
+        counter: Number(counter),
+        slots: String(list).split(',').map(Number),
+        losses: Number(losses),
+      };
     });
   }
 
@@ -149,7 +181,10 @@ export class ClusterMarkers {
     signal?: AbortSignal,
   ): Promise<boolean> {
     const before = expected === null ? '-' : `+${expected}`;
-    const after = next === null ? ['-', '', ''] : [`+${next.text}`, String(next.counter), next.slots.join(',')];
+    const after =
+      next === null
+        ? ['-', '', '', '']
+        : [`+${next.text}`, String(next.counter), next.slots.join(','), String(next.losses)];
     const requests = slots.map((slot) =>
       request(slot, ['EVALSHA', markerScript.sha, '1', this.#names.marker(stream, slot), before, ...after]),
     );
@@ -177,13 +212,12 @@ function streamName(stream: StreamRef): string {
   return `${stream.topic}:${stream.partition}`;
 }
 
-function lowest(copies: readonly (Copy | null)[]): Copy | null {
-  let marker: Copy | null = null;
-  for (const copy of copies) {
-    if (copy === null) return null;
-    if (marker === null || copy.counter < marker.counter) marker = copy;
-  }
-  return marker;
+function oldest(copies: readonly Copy[]): Copy | null {
+  return copies.reduce<Copy | null>((a, b) => (a === null || b.counter < a.counter ? b : a), null);
+}
+
+function newest(copies: readonly Copy[]): Copy | null {
+  return copies.reduce<Copy | null>((a, b) => (a === null || b.counter > a.counter ? b : a), null);
 }
 
 /** Nothing to mend: no copy at all, or equal ones exactly at home. */
@@ -191,7 +225,8 @@ function isWhole(found: readonly Copy[], marker: Copy | null, home: readonly num
   if (marker === null) return found.length === 0;
   const list = home.join(',');
   const same = found.filter(
-    ({ text, counter, slots }) => text === marker.text && counter === marker.counter && slots.join(',') === list,
+    ({ text, counter, slots, losses }) =>
+      text === marker.text && counter === marker.counter && losses === marker.losses && slots.join(',') === list,
   );
   return same.length === found.length && found.length === home.length;
 }

@@ -48,8 +48,8 @@ export class Cluster implements RedisBackend {
     return await this.#markers.read(stream);
   }
 
-  async holders(): Promise<string> {
-    return (await this.#router.slotMap()).holders;
+  async holders(stream: StreamRef): Promise<string> {
+    return `${(await this.#router.slotMap()).holders}-${await this.#markers.losses(stream)}`;
   }
 
   async applyRows(batch: RowBatch, encoder: RowEncoder, signal: AbortSignal): Promise<ApplyOutcome> {

@@ -232,13 +232,13 @@ return {'ok', 0}
 
 /**
  * One copy of a cluster's marker. ARGV: the text expected (`+text`, or `-` for none); the next (`-`: remove the copy); counter;
- * slots. 1: it is the next now.
+ * slots; losses. 1: it is the next now.
  */
 export const markerScript = script(`
 local stored = redis.call('HGET', KEYS[1], 'm')
 stored = stored and '+' .. stored or '-'
 if stored ~= ARGV[1] and stored ~= ARGV[2] then return 0 end
 if ARGV[2] == '-' then redis.call('DEL', KEYS[1])
-else redis.call('HSET', KEYS[1], 'm', string.sub(ARGV[2], 2), 'c', ARGV[3], 's', ARGV[4]) end
+else redis.call('HSET', KEYS[1], 'm', string.sub(ARGV[2], 2), 'c', ARGV[3], 's', ARGV[4], 'l', ARGV[5]) end
 return 1
 `);

@@ -26,7 +26,7 @@ export class RedisSink implements Sink {
   readonly #cluster: boolean;
   readonly #backend: RedisBackend;
   readonly inspector: RedisInspector;
-  readonly holders?: () => Promise<string>;
+  readonly holders?: (stream: StreamRef) => Promise<string>;
   readonly #mappers = new Map<string, TableMapper>();
   /** The same, by the very object: what almost every change finds. */
   readonly #mapperOf = new WeakMap<TableSchema, TableMapper>();
@@ -43,7 +43,7 @@ export class RedisSink implements Sink {
       ? new Cluster(settings, backendOptions)
       : new SingleServer(settings, backendOptions);
     const { holders } = this.#backend;
-    if (holders !== undefined) this.holders = () => holders.call(this.#backend);
+    if (holders !== undefined) this.holders = (stream) => holders.call(this.#backend, stream);
     this.inspector = new RedisInspector({
       backend: this.#backend,
       names: redisNames(settings.prefix),

@@ -102,10 +102,10 @@ export interface Sink {
   readMarker(stream: StreamRef): Promise<string | null>;
 
   /**
-   * Which servers hold the data, as a short text. Only where a row may be lost with its server though the marker that follows it is not
+   * Which servers hold the stream's data, as a short text; asked for after `readMarker`. Only where a row may be lost with its server though the marker that follows it is not
    * (a cluster): when this text is another one than when the marker was written, the writer applies again what it applied shortly before.
    */
-  holders?(): Promise<string>;
+  holders?(stream: StreamRef): Promise<string>;
 
   /**
    * Makes the batch visible and moves the marker, as atomically as the store allows: never the marker before the changes.

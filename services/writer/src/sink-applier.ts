@@ -119,9 +119,9 @@ export class SinkApplier {
 
   /** Who holds the data now, and the place to go back to when others did. Nothing for sinks that do not tell. */
   async #held(stored: AppliedMarker | null, place: Omit<EarlierPlace, 'atMs'>): Promise<Partial<AppliedMarker>> {
-    const { sink, retrying, replayMs, earliest, clock, logger } = this.#options;
+    const { sink, stream, retrying, replayMs, earliest, clock, logger } = this.#options;
     if (sink.holders === undefined) return {};
-    const holders = await retrying(async () => await sink.holders?.());
+    const holders = await retrying(async () => await sink.holders?.(stream));
     if (holders === undefined) return {};
     this.#holders = holders;
     this.#earlier = new EarlierPlaces(replayMs, stored?.earlier);
@@ -129,7 +129,10 @@ export class SinkApplier {
     if (stored?.holders !== undefined && stored.holders !== holders) {
       const found = this.#earlier.goBack(clock.now(), earliest);
       const records = found === null ? 0 : Math.max(0, place.nextOffset - found.nextOffset);
-      logger.warn({ records }, 'other servers hold the data of the sink: what was applied last is applied again');
+      logger.warn(
+        { records },
+        'other servers hold the data of the sink: what was applied last is applied again; if slots were moved right before, run mysync verify --repair',
+      );
       if (found !== null && records > 0) {
         const { atMs: _, ...earlier } = found;
         back = earlier;

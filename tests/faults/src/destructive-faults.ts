@@ -6,12 +6,12 @@ import { textConnection, until } from '@mysync/harness';
 import type { FaultKind } from './fault-kinds.ts';
 import { KafkaEye } from './log-eye.ts';
 import type { Scene } from './scene.ts';
-import { FORGOTTEN_MS, type Setting } from './setting.ts';
+import { FORGOTTEN_MS, hasRedisServer, type Setting } from './setting.ts';
 
 const TOLD_MS = 90_000;
 const CHURN_MS = 40_000;
 
-const onlyRedis = ({ sinks }: Setting): boolean => sinks.length === 1 && sinks[0] === 'redis';
+const onlyRedis = (setting: Setting): boolean => hasRedisServer(setting) && setting.sinks.length === 1;
 
 /** Waits until a running process has told that code; `every`: about each partition. */
 async function told(scene: Scene, codes: readonly string[], every: boolean): Promise<void> {

@@ -5,11 +5,12 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '@mysync/harness';
 import type { Actor } from './actor.ts';
+import { CLUSTER_FAULTS } from './cluster-faults.ts';
 import { DESTRUCTIVE_FAULTS } from './destructive-faults.ts';
 import type { Dice } from './dice.ts';
 import { KAFKA_FAULTS } from './kafka-faults.ts';
 import type { Scene } from './scene.ts';
-import type { Setting } from './setting.ts';
+import { hasRedisServer, type Setting } from './setting.ts';
 import { TROUBLES } from './troubles.ts';
 
 /** What mends a fault: resolves when it is gone. */
@@ -215,9 +216,15 @@ const processFaults: readonly FaultKind[] = [
   },
 ];
 
+/** There is one server of that kind, behind a proxy. */
+function reaches(part: 'source' | 'redis' | 'elasticsearch'): (setting: Setting) => boolean {
+  if (part === 'source') return always;
+  return part === 'redis' ? hasRedisServer : ({ sinks }) => sinks.includes(part);
+}
+
 const serverFaults: readonly FaultKind[] = (['source', 'redis', 'elasticsearch'] as const).flatMap((part) => {
   const nameOf = (setting: Setting) => (part === 'source' ? setting.source : part);
-  const fits = (setting: Setting): boolean => part === 'source' || setting.sinks.includes(part);
+  const fits = reaches(part);
   return [
     {
       name: `kill ${part}`,
@@ -249,7 +256,7 @@ function linkFaults(part: 'source' | 'redis' | 'elasticsearch', weight: number):
     name: `way to ${part} ${name}`,
     weight,
     holdMs,
-    fits: (setting) => part === 'source' || setting.sinks.includes(part),
+    fits: reaches(part),
     strike: async ({ stage, setting }, dice) => {
       const proxy = stage.proxy(part === 'source' ? setting.source : part);
       proxy.strike(of(dice));
@@ -273,7 +280,7 @@ function restored(name: string, holdMs: readonly [number, number]): FaultKind {
     name,
     weight: 1,
     holdMs,
-    fits: ({ sinks }) => sinks.includes('redis'),
+    fits: hasRedisServer,
     settled: true,
     strike: async ({ stage, watch, folder }) => {
       const backup = join(folder, 'redis-backup');
@@ -328,7 +335,7 @@ const stateFaults: readonly FaultKind[] = [
     endsProcesses: true,
     weight: 0.7,
     holdMs: [0, 0],
-    fits: ({ sinks }) => sinks.length === 1 && sinks[0] === 'redis',
+    fits: (setting) => hasRedisServer(setting) && setting.sinks.length === 1,
     settled: true,
     strike: async (scene) => {
       for (const actor of scene.actors) await actor.kill();
@@ -360,6 +367,7 @@ export const FAULT_KINDS: readonly FaultKind[] = [
   ...serverFaults,
   ...stateFaults,
   ...DESTRUCTIVE_FAULTS,
+  ...CLUSTER_FAULTS,
   ...linkFaults('source', 0.35),
   ...linkFaults('redis', 0.35),
   ...linkFaults('elasticsearch', 0.35),

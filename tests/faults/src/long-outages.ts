@@ -20,6 +20,7 @@ export function longPlans(minutes: number, rowsPerSecond: number): readonly Plan
       transport,
       source: 'mariadb',
       sinks: ['redis'],
+      cluster: false,
       oneProcess: false,
       writers: 1,
       partitions: 4,

@@ -1,7 +1,7 @@
 /** From a seed to what happens in it. Pure: the same seed with the same flags gives the same plan. */
 import { Dice } from './dice.ts';
 import { FAULT_KINDS, type FaultKind } from './fault-kinds.ts';
-import { type Abilities, chooseSetting, type Setting, type TransportName } from './setting.ts';
+import { type Abilities, chooseSetting, onCluster, type Setting, type TransportName } from './setting.ts';
 
 export interface Step {
   readonly kind: FaultKind;
@@ -32,15 +32,23 @@ export interface PlanOptions {
 }
 
 const STUCK_MS = 90_000;
+/** A cluster is six more processes: not too often. */
+const CLUSTERS = 0.08;
 const STEPS = [2, 3, 3, 4] as const;
 
 export function planOf(seed: number, { transport, can, focus, rate }: PlanOptions): Plan {
   const dice = new Dice(seed * 2 + (transport === 'kafka' ? 1 : 0));
   const wanted = FAULT_KINDS.filter(({ name }) => focus.length === 0 || focus.some((text) => name.includes(text)));
   if (wanted.length === 0) throw new Error(`no kind of fault holds ${focus.join(' or ')}`);
-  let setting = chooseSetting(dice, transport, can, rate);
+  // apart, so that seeds without a cluster stay what they were
+  const clusters = new Dice(seed * 104_729);
+  const choose = (): Setting => {
+    const chosen = chooseSetting(dice, transport, can, rate);
+    return clusters.chance(CLUSTERS) ? onCluster(chosen) : chosen;
+  };
+  let setting = choose();
   // with a focus the setting is chosen so that it fits at least one of the kinds
-  while (!wanted.some(({ fits }) => fits(setting))) setting = chooseSetting(dice, transport, can, rate);
+  while (!wanted.some(({ fits }) => fits(setting))) setting = choose();
   let early = dice.chance(0.2);
   let fitting = wanted.filter(({ fits }) => fits(setting));
   // where deletions are soon forgotten, a writer that any other fault holds up halts, and rightly
@@ -77,6 +85,7 @@ export function describe({ setting, steps, early }: Plan): string {
   const shape = oneProcess ? 'one process' : `${writers} writers a sink`;
   const faults = steps.map(({ kind, overlaps }) => `${kind.name}${overlaps ? ' +' : ''}`).join(', ');
   const more = [
+    setting.cluster ? 'redis cluster' : '',
     early ? 'early' : '',
     ownClock ? 'own clock' : '',
     ownDisk ? 'own disk' : '',

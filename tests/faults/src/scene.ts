@@ -4,10 +4,11 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { randomName, textConnection } from '@mysync/harness';
 import { Actor, type Role } from './actor.ts';
+import { RedisClusterEye } from './cluster-eye.ts';
 import type { Dice } from './dice.ts';
 import { Load, TABLES } from './load.ts';
 import { EmbeddedLogEye, KafkaEye, type LogEye, type LoggedMessage } from './log-eye.ts';
-import type { Setting, SinkName } from './setting.ts';
+import { type Setting, type SinkName, storeOf } from './setting.ts';
 import { ElasticEye, RedisEye, type SinkEye, type Target } from './sink-eye.ts';
 import { BROKERS, type Stage } from './stage.ts';
 import { Watch } from './watch.ts';
@@ -73,7 +74,7 @@ export class Scene {
     const { stage, setting, folder } = options;
     await mkdir(folder, { recursive: true });
     await stage.need(setting.source);
-    for (const sink of setting.sinks) await stage.need(sink);
+    for (const sink of setting.sinks) await stage.need(storeOf(setting, sink));
     if (setting.transport === 'kafka') await stage.need('kafka');
     const scene = new Scene(options);
     await mkdir(scene.dataFolder, { recursive: true });
@@ -210,6 +211,10 @@ export class Scene {
     const sql = await textConnection(this.address);
     await sql.query(`DROP DATABASE IF EXISTS \`${this.database}\`; DROP DATABASE IF EXISTS \`${this.database}_ck\``);
     await sql.end();
+    if (this.setting.cluster) {
+      for (const master of await this.stage.cluster().masters()) await master.flushall();
+      return;
+    }
     for (const sink of this.setting.sinks) {
       const server = this.stage.server(sink);
       if (sink === 'redis') await server.client('cli', ['FLUSHALL']);
@@ -218,6 +223,7 @@ export class Scene {
   }
 
   #eye(sink: SinkName): SinkEye {
+    if (this.setting.cluster) return new RedisClusterEye(this.stage.cluster(), this.database);
     const server = this.stage.server(sink);
     return sink === 'redis'
       ? new RedisEye(server.get('REDIS_URL'), this.database)
@@ -230,6 +236,14 @@ export class Scene {
     if (!this.#logIsMade) return null;
     if (this.setting.transport === 'log') return await EmbeddedLogEye.open(join(this.dataFolder, 'log'), this.database);
     return await KafkaEye.open(this.stage.server('kafka').get('KAFKA_BROKERS').split(','), this.database);
+  }
+
+  #redis(): Readonly<Record<string, unknown>> {
+    const { setting, stage } = this;
+    if (!setting.cluster) return { url: `redis://127.0.0.1:${stage.proxy('redis').port}` };
+    const hosts = stage.cluster().addresses.map(({ host, port }) => `${host}:${port}`);
+    // longer than a seed: what was moved to a master that is lost has its changes applied again, whenever they were made
+    return { hosts, cluster: true, failoverReplayMs: 600_000 };
   }
 
   #checkpoint(): unknown {
@@ -278,18 +292,17 @@ export class Scene {
     const sinks: Record<string, unknown> = {};
     for (const sink of setting.sinks) {
       const common = { ...setting.sink, group: `g${this.#groups}-${sink}` };
-      const port = stage.proxy(sink).port;
       sinks[sink] =
         sink === 'redis'
           ? {
               kind: 'redis',
-              url: `redis://127.0.0.1:${port}`,
+              ...this.#redis(),
               tables: rules.map((rule) => ({ match: rule.match, key: `{database}:{table}:${rule.target}` })),
               ...common,
             }
           : {
               kind: 'elasticsearch',
-              nodes: [`http://127.0.0.1:${port}`],
+              nodes: [`http://127.0.0.1:${stage.proxy(sink).port}`],
               // the default of a minute is longer than a seed
               requestTimeoutMs: 5000,
               tables: rules.map((rule) => ({ match: rule.match, index: '{database}-{table}', id: rule.target })),

@@ -3,6 +3,8 @@ import type { Dice } from './dice.ts';
 
 export type TransportName = 'log' | 'kafka';
 export type SinkName = 'redis' | 'elasticsearch';
+/** What runs behind a sink. */
+export type StoreName = SinkName | 'redis-cluster';
 export type SourceName = 'mariadb' | 'mysql';
 
 export type CheckpointName = 'file' | 'mysql' | 'topic';
@@ -11,6 +13,8 @@ export interface Setting {
   readonly transport: TransportName;
   readonly source: SourceName;
   readonly sinks: readonly SinkName[];
+  /** Redis is a cluster of three masters with a replica each; no way to it leads through a proxy. */
+  readonly cluster: boolean;
   /** One process for everything, or a reader and this many writers of each sink. */
   readonly oneProcess: boolean;
   readonly writers: number;
@@ -55,6 +59,7 @@ export function chooseSetting(dice: Dice, transport: TransportName, can: Abiliti
     transport,
     source: dice.chance(0.12) ? 'mysql' : 'mariadb',
     sinks,
+    cluster: false,
     oneProcess,
     writers: oneProcess ? 1 : dice.integer(1, elastic ? 2 : 3),
     partitions: dice.pick([1, 4, 4, 6]),
@@ -83,4 +88,19 @@ export function chooseSetting(dice: Dice, transport: TransportName, can: Abiliti
       ? { deleteRetentionMs: FORGOTTEN_MS, minCompactionLagMs: 0, allowWeakerTopic: true }
       : {},
   };
+}
+
+/** The same with a Redis Cluster, where that fits. */
+export function onCluster(setting: Setting): Setting {
+  const fits = setting.sinks.length === 1 && setting.sinks[0] === 'redis' && !setting.shortRetention;
+  return fits ? { ...setting, cluster: true } : setting;
+}
+
+export function storeOf({ cluster }: Pick<Setting, 'cluster'>, sink: SinkName): StoreName {
+  return cluster && sink === 'redis' ? 'redis-cluster' : sink;
+}
+
+/** One server of Redis, behind a proxy. */
+export function hasRedisServer({ sinks, cluster }: Setting): boolean {
+  return sinks.includes('redis') && !cluster;
 }

@@ -23,7 +23,7 @@ export interface SinkEye {
   close(): void;
 }
 
-const PATIENCE_MS = 1500;
+export const PATIENCE_MS = 1500;
 
 export class RedisEye implements SinkEye {
   readonly name = 'redis';
@@ -134,6 +134,6 @@ export class ElasticEye implements SinkEye {
   }
 }
 
-function nextOffsetOf(marker: string): number {
+export function nextOffsetOf(marker: string): number {
   return (JSON.parse(marker) as { nextOffset: number }).nextOffset;
 }

@@ -69,6 +69,7 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
     transport,
     source: 'mariadb',
     sinks: ['redis'],
+    cluster: false,
     oneProcess: false,
     writers: 2,
     partitions: 4,

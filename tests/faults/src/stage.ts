@@ -4,18 +4,19 @@
  */
 import { cp, rm } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { startServer, type TestServer } from '@mysync/harness';
+import { RedisCluster, startServer, type TestServer } from '@mysync/harness';
 import { FaultProxy } from './fault-proxy.ts';
-import type { SinkName, SourceName } from './setting.ts';
+import type { SourceName, StoreName } from './setting.ts';
 
 export const BROKERS = ['n1', 'n2', 'n3'] as const;
 export type Broker = (typeof BROKERS)[number];
-type StageServer = SourceName | SinkName | 'kafka';
+type StageServer = SourceName | StoreName | 'kafka';
 
 const SERVICES = process.env['MYSYNC_SERVICES'] ?? fileURLToPath(new URL('../../../.cache/servers', import.meta.url));
 
 export class Stage implements AsyncDisposable {
   readonly #servers = new Map<StageServer, TestServer>();
+  #cluster: RedisCluster | null = null;
   /** By server, or by broker. */
   readonly proxies = new Map<StageServer | Broker, FaultProxy>();
 
@@ -25,6 +26,12 @@ export class Stage implements AsyncDisposable {
     const server = name === 'kafka' ? await this.#startKafka() : await this.#start(name);
     this.#servers.set(name, server);
     return server;
+  }
+
+  /** The nodes of the Redis Cluster. */
+  cluster(): RedisCluster {
+    this.#cluster ??= new RedisCluster(this.server('redis-cluster'));
+    return this.#cluster;
   }
 
   server(name: StageServer): TestServer {
@@ -43,6 +50,9 @@ export class Stage implements AsyncDisposable {
   async heal(): Promise<void> {
     for (const proxy of this.proxies.values()) proxy.mend();
     for (const server of this.#servers.values()) await server.up();
+    if (!this.#servers.has('redis-cluster')) return;
+    for (const node of this.cluster().clients) await node.config('SET', 'masterauth', '');
+    await this.cluster().settled();
   }
 
   /** A copy of what Redis has on disk, as a backup takes it: while it runs. */
@@ -71,6 +81,7 @@ export class Stage implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    await this.#cluster?.[Symbol.asyncDispose]();
     for (const server of this.#servers.values()) await server.wipe();
     for (const proxy of this.proxies.values()) await proxy[Symbol.asyncDispose]();
   }
@@ -79,7 +90,8 @@ export class Stage implements AsyncDisposable {
     return `${SERVICES}/redis/instances/${this.server('redis').instance}/data`;
   }
 
-  async #start(name: SourceName | SinkName): Promise<TestServer> {
+  async #start(name: SourceName | StoreName): Promise<TestServer> {
+    if (name === 'redis-cluster') return await startServer(name, { env: { REPLICAS: '1' } });
     // what Redis has answered for is in its file before the answer, so a kill loses nothing; its file is only appended to
     const args = name === 'redis' ? ['--appendfsync', 'no', '--auto-aof-rewrite-percentage', '0'] : [];
     const server = await startServer(name, { args });

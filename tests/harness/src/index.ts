@@ -11,6 +11,7 @@ export {
 export { type Exit, MysyncProcess, runMysync } from './mysync.ts';
 export { assertClean, assertTold, type Expected, errorsIn, type ToldError, untilTold } from './operator.ts';
 export { Pipeline, type PipelineOptions, type SinkName } from './pipeline.ts';
+export { RedisCluster } from './redis-cluster.ts';
 export { randomName, type ServerName, type ServerOptions, sharedServer, startServer, TestServer } from './server.ts';
 export { TcpProxy } from './tcp-proxy.ts';
 export { until } from './wait.ts';
