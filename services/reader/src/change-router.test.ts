@@ -118,3 +118,31 @@ test('floors: from a known place on the counter is at least what it was there, t
     assert.deepEqual(counters, [101, 500, 501, 901, 902]);
   }
 });
+
+test('floors between transactions: a view behind one, and a checkpoint that has passed it, have its counter', () => {
+  const floors = [{ file: 'bin.000009', offset: 200, transactionCounter: 499 }];
+  const make = (): ChangeRouter =>
+    new ChangeRouter({
+      source: 's',
+      serverUuid: 'u',
+      partitions: 1,
+      transactionCounter: 100,
+      floors,
+      frontiers: [null],
+    });
+  const viewed = make();
+  viewed.begin({ kind: 'begin', id: at(100), commitTimeMicros: 1 });
+  assert.equal(viewed.commit({ ordinals: 1 }), 101);
+  viewed.beginView({ file: 'bin.000009', offset: 180 }, 1);
+  assert.equal(viewed.rowEntry(row(0, 0)).transaction.counter, 102);
+  viewed.endView();
+  viewed.beginView({ file: 'bin.000009', offset: 220 }, 1);
+  assert.equal(viewed.rowEntry(row(0, 0)).transaction.counter, 500);
+  viewed.endView();
+  const passed = make();
+  passed.passTo({ file: 'bin.000009', offset: 199 });
+  assert.equal(passed.transactionCounter, 100);
+  // the checkpoint drops the floor from here on
+  passed.passTo({ file: 'bin.000009', offset: 230 });
+  assert.equal(passed.transactionCounter, 499);
+});

@@ -99,8 +99,13 @@ export class ChangeRouter {
     return this.#open().id;
   }
 
+  /** Reading stands there, between transactions. */
+  passTo(place: BinlogPosition): void {
+    if (this.#floors.length > 0) this.#passFloors(place);
+  }
+
   begin(item: SourceItem & { kind: 'begin' }): void {
-    if (this.#floors.length > 0) this.#passFloors(item.id);
+    this.passTo(item.id);
     this.#counter += 1;
     this.#beginAs(item.id, item.commitTimeMicros);
     if (this.#waiting > 0) this.#passFrontiers(item.id);
@@ -111,6 +116,7 @@ export class ChangeRouter {
    * that of the next transaction's first change.
    */
   beginView(place: BinlogPosition, commitTimeMicros: number): void {
+    this.passTo(place);
     const id = { file: place.file, offset: place.offset, gtid: '', ordinal: 0 };
     this.#transaction = { id, commitTimeMicros, counter: this.#counter + 1 };
     this.#block = null;
@@ -171,8 +177,8 @@ export class ChangeRouter {
     return this.#block;
   }
 
-  #passFloors(begin: BinlogPosition): void {
-    const passed = this.#floors.filter((floor) => compareBinlogPositions(floor, begin) <= 0);
+  #passFloors(place: BinlogPosition): void {
+    const passed = this.#floors.filter((floor) => compareBinlogPositions(floor, place) <= 0);
     this.#counter = Math.max(this.#counter, ...passed.map((floor) => floor.transactionCounter));
     this.#floors = this.#floors.filter((floor) => !passed.includes(floor));
   }

@@ -297,7 +297,7 @@ function nameTooLarge(error: unknown, batch: Batch<WindowEntry>): unknown {
   const table = formatTableRef(decoded.row);
   const row = JSON.stringify(rowToJson(columns, values));
   const { id } = entry.transaction;
-  const needed = Math.ceil((entry.message.bytes + RECORD_BYTES) / MEBI) * MEBI;
+  const needed = Math.ceil((entry.message.bytes + BATCH_BYTES) / MEBI) * MEBI;
   return transportErrors.TRANSPORT_RECORD_TOO_LARGE({
     message: `the message of the row ${row} of ${table} is larger than the transport takes`,
     where: { ...error.where, table, row, position: formatBinlogPosition(id), gtid: id.gtid },
@@ -307,3 +307,5 @@ function nameTooLarge(error: unknown, batch: Batch<WindowEntry>): unknown {
 }
 
 const MEBI = 2 ** 20;
+/** More than any transport puts around one record. */
+const BATCH_BYTES = 4096;

