@@ -178,6 +178,7 @@ export function readerOf(
     ahead?: number;
     /** Views that break off after so many items. */
     breaks?: readonly number[];
+    stale?: readonly number[];
     onUnseenChange?: UnseenPolicy;
     atEnd?: () => void;
     metrics?: Metrics;
@@ -192,6 +193,7 @@ export function readerOf(
     ...(atEnd === undefined ? {} : { atEnd }),
   });
   source.breaks.push(...(options.breaks ?? []));
+  source.stale.push(...(options.stale ?? []));
   const reader = new Reader({
     sourceName: 'shop',
     source,

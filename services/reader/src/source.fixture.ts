@@ -92,6 +92,8 @@ export class TestSource implements BinlogSource {
   #streamed = 0;
   /** Views that break off after so many items, one after the other. */
   readonly breaks: number[] = [];
+  /** Views that do not show so many of the transactions that the log has already, one after the other. */
+  readonly stale: number[] = [];
   readonly #encoder = new RowEncoder();
   /** Resolves what waits at the end of the log. */
   readonly atEnd: () => void;
@@ -137,7 +139,7 @@ export class TestSource implements BinlogSource {
     const server = this.#server;
     const happened = Math.min(server.transactions.length, Math.max(this.#streamed + this.#ahead, server.happened));
     server.happened = happened;
-    const count = only === undefined ? server.transactions.length : happened;
+    const count = only === undefined ? server.transactions.length : Math.max(0, happened - (this.stale.shift() ?? 0));
     const names = this.#captures.filter((name) => only === undefined || only.some(({ table }) => table === name));
     return Promise.resolve({
       position: server.positionAfter(count),

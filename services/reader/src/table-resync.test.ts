@@ -202,6 +202,14 @@ test('a view that breaks off is begun again', async () => {
   }
 });
 
+test('a view that is older than what the stream handed over is not taken', async () => {
+  for (const stale of [[1], [2, 1], [3, 3, 2]]) {
+    const place = placeOf(UNSEEN);
+    await live(place, undefined, { captures: ['a', 'b'], ahead: 0, beats: 0, stale });
+    assertExact(await effective(place), place.server, `stale ${stale}`);
+  }
+});
+
 test('a table that is emptied behind the cause needs no reading', async () => {
   const place = placeOf([[put(1, '1')], [{ unseen: 'a', changes: [put(2, '2')] }], [{ truncate: 'a' }], [put(3, '3')]]);
   await live(place, undefined, { ahead: 100, beats: 0 });
