@@ -83,12 +83,16 @@ function frozen(
   };
 }
 
+function burstRows({ sinks }: Setting): number {
+  return sinks.includes('elasticsearch') ? BURST_ROWS_SLOW_SINK : BURST_ROWS;
+}
+
 /**
  * A large transaction of which the reader has published some rows, and not all: it is let go on for moments only, and is frozen when it is there. Where
  * the database is down just now, there is none.
  */
 async function frozenInBurst(scene: Scene, reader: Actor, dice: Dice): Promise<{ readonly committed: Promise<void> }> {
-  const rows = scene.setting.sinks.includes('elasticsearch') ? BURST_ROWS_SLOW_SINK : BURST_ROWS;
+  const rows = burstRows(scene.setting);
   const ends = async (): Promise<number> => (await scene.logEnds()).reduce((sum, end) => sum + end, 0);
   const before = await ends();
   const enough = before + dice.integer(rows / 10, rows * 0.7);
@@ -131,10 +135,11 @@ const processFaults: readonly FaultKind[] = [
     fits: (setting) => apart(setting) && setting.writers > 1,
     strike: async ({ stage, setting, writers, load }, dice) => {
       const writer = dice.pick(writers);
-      // so that it surely has a batch under way, and the next one in hand
+      // so that it surely has an apply under way, and further ones in hand
       const ways = setting.sinks.map((sink) => stage.proxy(sink));
       for (const way of ways) way.strike({ kind: 'delay', ms: 150 });
-      await sleep(1000);
+      await load.burst(burstRows(setting) / 2).catch(() => undefined);
+      await sleep(600);
       writer.signal('SIGSTOP');
       for (const way of ways) way.mend();
       return async () => {

@@ -12,8 +12,9 @@ const OUTAGES: readonly { readonly fault: string; readonly transport: TransportN
   { fault: 'way to source black-holes', transport: 'log' },
 ];
 
-export function longPlans(minutes: number, rowsPerSecond: number): readonly Plan[] {
-  return OUTAGES.map(({ fault, transport }, index) => {
+/** `focus`: only faults whose name holds one of these texts; none: all. */
+export function longPlans(minutes: number, rowsPerSecond: number, focus: readonly string[]): readonly Plan[] {
+  const plans = OUTAGES.map(({ fault, transport }, index): Plan => {
     const kind = FAULT_KINDS.find(({ name }) => name === fault);
     if (kind === undefined) throw new Error(`there is no fault '${fault}'`);
     const setting: Setting = {
@@ -39,4 +40,6 @@ export function longPlans(minutes: number, rowsPerSecond: number): readonly Plan
     // ten minutes of changes have to be read, published and applied before lag is back
     return { seed: index + 1, setting, early: false, steps: [step], stuckMs: minutes * 60_000 + 120_000 };
   });
+  const wanted = (name: string): boolean => focus.length === 0 || focus.some((text) => name.includes(text));
+  return plans.filter(({ steps }) => steps.some(({ kind }) => wanted(kind.name)));
 }

@@ -36,8 +36,8 @@ async function main(args: readonly string[]): Promise<number> {
       stopping.abort();
     });
   }
-  const { longMinutes, rate } = options;
-  const long = longMinutes > 0 ? { plans: longPlans(longMinutes, rate), results: `${CACHE}/long.jsonl` } : {};
+  const { longMinutes, rate, focus } = options;
+  const long = longMinutes > 0 ? { plans: longPlans(longMinutes, rate, focus), results: `${CACHE}/long.jsonl` } : {};
   const results = await runSuite({ ...options, ...long, folder: `${CACHE}/seeds`, say, signal: stopping.signal });
   const summary = summarize(results);
   if (options.json) process.stdout.write(`${JSON.stringify(summary)}\n`);

@@ -27,6 +27,8 @@ export interface SeedResult {
   readonly lost: number;
   readonly wrong: number;
   readonly backward: number;
+  /** After what the sinks followed, but for the whole time not within a second. */
+  readonly slow?: readonly string[];
   /** Everything that speaks against the seed; empty: it passed. */
   readonly complaints: readonly string[];
   readonly seconds: number;
@@ -76,7 +78,7 @@ export async function runSeed({ stage, plan, keep, folder, clockLibrary, say }: 
     await scene.drop();
     phase('clear');
   }
-  const { watch, load, complaints } = scene;
+  const { watch, load, complaints, slow } = scene;
   return {
     seed,
     transport: setting.transport,
@@ -86,6 +88,7 @@ export async function runSeed({ stage, plan, keep, folder, clockLibrary, say }: 
     lost: verdict.lost,
     wrong: verdict.wrong + watch.wrong.length + watch.ahead.length,
     backward: watch.backward.length,
+    slow,
     complaints,
     seconds: Math.round((performance.now() - began) / 100) / 10,
     phases,

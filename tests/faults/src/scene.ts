@@ -42,6 +42,8 @@ export class Scene {
   readonly strangers = new Set<string>();
   /** What nobody expected. */
   readonly complaints: string[] = [];
+  /** After what the sinks followed, but not within a second. */
+  readonly slow: string[] = [];
   readonly #clockLibrary: string;
   #groups = 1;
   #names = 0;
@@ -218,8 +220,15 @@ export class Scene {
     for (const sink of this.setting.sinks) {
       const server = this.stage.server(sink);
       if (sink === 'redis') await server.client('cli', ['FLUSHALL']);
-      else await fetch(`${server.get('ELASTICSEARCH_URL')}/${this.database}-*`, { method: 'DELETE' });
+      else await this.#dropIndexes(server.get('ELASTICSEARCH_URL'));
     }
+  }
+
+  /** By their names: patterns are refused. */
+  async #dropIndexes(url: string): Promise<void> {
+    const names = Object.keys(TABLES).map((table) => `${this.database}-${table}`);
+    const response = await fetch(`${url}/${names.join(',')}?ignore_unavailable=true`, { method: 'DELETE' });
+    if (!response.ok) throw new Error(`the indexes could not be removed: ${await response.text()}`);
   }
 
   #eye(sink: SinkName): SinkEye {

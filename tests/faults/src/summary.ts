@@ -8,6 +8,8 @@ export interface Summary {
   readonly wrong: number;
   readonly backward: number;
   readonly failed: readonly number[];
+  /** Seeds in which the sinks followed, but not within a second. */
+  readonly slow: readonly number[];
   readonly recoverySeconds: Readonly<
     Record<string, { readonly p50: number; readonly p99: number; readonly count: number }>
   >;
@@ -35,6 +37,7 @@ export function summarize(results: readonly SeedResult[]): Summary {
     wrong: sum(({ wrong }) => wrong),
     backward: sum(({ backward }) => backward),
     failed: results.filter(({ complaints }) => complaints.length > 0).map(({ seed }) => seed),
+    slow: results.filter(({ slow }) => (slow ?? []).length > 0).map(({ seed }) => seed),
     recoverySeconds,
   };
 }

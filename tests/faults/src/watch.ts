@@ -99,6 +99,11 @@ export class Watch {
     return this.#sinks.every(({ oldestProbe }) => oldestProbe >= sinceMs && Date.now() - oldestProbe < 1000);
   }
 
+  /** Every sink shows what was written at that time, or later. */
+  follows(sinceMs: number): boolean {
+    return this.#sinks.every(({ oldestProbe }) => oldestProbe >= sinceMs);
+  }
+
   /** Age of the oldest of the newest probes, by sink. */
   lags(): string {
     return this.#sinks.map(({ eye, oldestProbe }) => `${eye.name} ${Date.now() - oldestProbe} ms`).join(', ');
