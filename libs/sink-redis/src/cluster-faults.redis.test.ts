@@ -174,7 +174,6 @@ test('a copy of the marker that was lost with a slot that had been moved is told
     assert.equal(await other.holders?.(stream), now);
     holders = now;
     const change = put(schema, itemRow(1, `after ${slot}`), at + 2);
-    assert.deepEqual(await writer.apply(change), { status: 'marker-moved' });
     assert.equal(await sink.readMarker(stream), writer.marker);
     await writer.applied(0, change);
   }

@@ -1,9 +1,9 @@
 /**
- * The applied marker in a cluster: one copy per master, in the lowest slot that it owns, so that a master that lost its last
+ * The applied marker in a cluster: one copy per master, in a slot that it owns, so that a master that lost its last
  * writes shows an older marker than the others. A copy is a hash: `m` the text, `c` a counter that rises with each move, `s` the
- * slots of all copies, `l` how often the slot of a copy was lost.
+ * places of all copies, `l` how often the slot of a copy was lost.
  *
- * 1. The copy in slot 0 (some master always owns it, as its lowest) says where the copies are; it is made last.
+ * 1. The newest copy says where the copies are; that of slot 0 is always among them and is made last.
  * 2. The marker is the copy with the lowest counter of those. One that is gone although no other copy is with its slot's master: that
  *    master lost everything: no marker. Where another one is, the slot alone was lost: it had been moved there and its rows were not
  *    passed on before the master died. That is counted, the others stand.
@@ -11,6 +11,7 @@
  * 4. Moving needs the expected text in every copy; a copy that has the next text already counts (the call was repeated).
  */
 import { type StreamRef, sinkErrors } from '@mysync/sink';
+import { type CopyPlace, parsePlaces, placesOf, placesText, slotsOf } from './copy-places.ts';
 import { redisFailure, replyCode } from './failure.ts';
 import type { RedisNames } from './names.ts';
 import type { ClusterRouter, SlotRequest } from './router.ts';
@@ -20,7 +21,7 @@ interface Copy {
   readonly slot: number;
   readonly text: string;
   readonly counter: number;
-  readonly slots: readonly number[];
+  readonly places: readonly CopyPlace[];
   readonly losses: number;
 }
 
@@ -31,11 +32,13 @@ interface Copies {
   readonly hasLost: boolean;
   /** All that were found, those that should be at home but are not listed (yet) among them. */
   readonly found: readonly Copy[];
+  /** Where they should be. */
+  readonly home: readonly CopyPlace[];
 }
 
 interface Known {
   readonly counter: number;
-  readonly slots: readonly number[];
+  readonly places: readonly CopyPlace[];
   readonly losses: number;
 }
 
@@ -54,12 +57,11 @@ export class ClusterMarkers {
 
   async read(stream: StreamRef): Promise<string | null> {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-      const home = await this.#home();
-      const { marker: lowest, hasLost, found } = await this.#copies(stream, home);
+      const { marker: lowest, hasLost, found, home } = await this.#copies(stream);
       const marker = lowest !== null && hasLost ? { ...lowest, losses: lowest.losses + 1 } : lowest;
       if (!isWhole(found, marker, home) && !(await this.#mend(stream, found, marker, home))) continue;
       const { counter = 0, losses = 0 } = marker ?? {};
-      this.#known.set(streamName(stream), { counter, slots: home, losses });
+      this.#known.set(streamName(stream), { counter, places: home, losses });
       return marker?.text ?? null;
     }
     throw sinkErrors.SINK_UNREACHABLE({ message: `the marker of ${streamName(stream)} is being changed by others` });
@@ -72,8 +74,8 @@ export class ClusterMarkers {
 
   /** Of a batch: `done` when every copy has the next text already. */
   async compare(stream: StreamRef, expected: string | null, next: string): Promise<'same' | 'done' | 'moved'> {
-    const { slots } = await this.#place(stream);
-    const found = await this.#texts(stream, slots);
+    const { places } = await this.#place(stream);
+    const found = await this.#texts(stream, slotsOf(places));
     if (found.every((text) => text === expected)) return 'same';
     if (found.every((text) => text === next)) return 'done';
     return found.every((text) => text === expected || text === next) ? 'same' : 'moved';
@@ -86,7 +88,8 @@ export class ClusterMarkers {
     const write = (slots: readonly number[]): Promise<boolean> =>
       this.#write(stream, slots, expected, { ...known, text: next, counter }, signal);
     // At first the copy of slot 0 is made last: it vouches for the others.
-    const first = expected === null ? known.slots.filter((slot) => slot !== 0) : known.slots;
+    const slots = slotsOf(known.places);
+    const first = expected === null ? slots.filter((slot) => slot !== 0) : slots;
     if (first.length > 0 && !(await write(first))) return false;
     if (expected === null && !(await write([0]))) return false;
     this.#known.set(streamName(stream), { ...known, counter });
@@ -96,33 +99,30 @@ export class ClusterMarkers {
   async #place(stream: StreamRef): Promise<Known> {
     const name = streamName(stream);
     if (!this.#known.has(name)) await this.read(stream);
-    return this.#known.get(name) ?? { counter: 0, slots: await this.#home(), losses: 0 };
+    return this.#known.get(name) ?? { counter: 0, places: placesOf([], await this.#router.slotMap()), losses: 0 };
   }
 
-  /** Where the copies should be now. */
-  async #home(): Promise<readonly number[]> {
-    const masters = await this.#router.masters();
-    return masters.map((master) => master.lowestSlot).sort((a, b) => a - b);
-  }
-
-  async #copies(stream: StreamRef, home: readonly number[]): Promise<Copies> {
+  async #copies(stream: StreamRef): Promise<Copies> {
+    const map = await this.#router.slotMap();
     const looked = new Map<number, Copy | null>();
-    let wanted = [...new Set([0, ...home])];
+    let wanted = [...new Set([0, ...map.masters.map(({ lowestSlot }) => lowestSlot)])];
     while (wanted.length > 0) {
       const copies = await this.#get(stream, wanted);
       wanted.forEach((slot, at) => {
         looked.set(slot, copies[at] ?? null);
       });
-      const named = new Set(copies.flatMap((copy) => copy?.slots ?? []));
+      const named = new Set(copies.flatMap((copy) => slotsOf(copy?.places ?? [])));
       wanted = [...named].filter((slot) => !looked.has(slot));
     }
     const found = [...looked.values()].filter((copy) => copy !== null);
-    const list = (looked.get(0) ?? newest(found))?.slots ?? [];
-    const listed = found.filter(({ slot }) => list.includes(slot));
-    const gone = list.filter((slot) => !listed.some((copy) => copy.slot === slot));
-    const map = await this.#router.slotMap();
+    // Of equal ones that of slot 0, which was looked at first.
+    const places = newest(found)?.places ?? [];
+    const listed = found.filter(({ slot }) => slotsOf(places).includes(slot));
+    const gone = slotsOf(places).filter((slot) => !listed.some((copy) => copy.slot === slot));
     const isLeft = (slot: number): boolean => listed.some((copy) => map.owner(copy.slot) === map.owner(slot));
-    return { marker: gone.every(isLeft) ? oldest(listed) : null, hasLost: gone.length > 0, found };
+    const marker = gone.every(isLeft) ? oldest(listed) : null;
+    const left = places.filter(({ slot }) => !gone.includes(slot));
+    return { marker, hasLost: gone.length > 0, found, home: placesOf(marker === null ? [] : left, map) };
   }
 
   async #get(stream: StreamRef, slots: readonly number[]): Promise<readonly (Copy | null)[]> {
@@ -139,7 +139,7 @@ export class ClusterMarkers {
         slot,
         text,
         counter: Number(counter),
-        slots: String(list).split(',').map(Number),
+        places: parsePlaces(String(list)),
         losses: Number(losses),
       };
     });
@@ -154,19 +154,20 @@ export class ClusterMarkers {
     stream: StreamRef,
     copies: readonly Copy[],
     marker: Copy | null,
-    home: readonly number[],
+    home: readonly CopyPlace[],
   ): Promise<boolean> {
     const found = new Map(copies.map((copy) => [copy.slot, copy]));
-    const target = marker === null ? null : { ...marker, slots: home };
+    const target = marker === null ? null : { ...marker, places: home };
+    const slots = slotsOf(home);
     const order = [
-      ...home.filter((slot) => slot !== 0),
+      ...slots.filter((slot) => slot !== 0),
       0,
-      ...[...found.keys()].filter((slot) => !home.includes(slot)),
+      ...[...found.keys()].filter((slot) => !slots.includes(slot)),
     ];
     for (const slot of order) {
       const copy = found.get(slot);
       if (copy === undefined && target === null) continue;
-      const next = home.includes(slot) ? target : null;
+      const next = slots.includes(slot) ? target : null;
       if (!(await this.#write(stream, [slot], copy?.text ?? null, next))) return false;
     }
     return true;
@@ -184,7 +185,7 @@ export class ClusterMarkers {
     const after =
       next === null
         ? ['-', '', '', '']
-        : [`+${next.text}`, String(next.counter), next.slots.join(','), String(next.losses)];
+        : [`+${next.text}`, String(next.counter), placesText(next.places), String(next.losses)];
     const requests = slots.map((slot) =>
       request(slot, ['EVALSHA', markerScript.sha, '1', this.#names.marker(stream, slot), before, ...after]),
     );
@@ -221,12 +222,12 @@ function newest(copies: readonly Copy[]): Copy | null {
 }
 
 /** Nothing to mend: no copy at all, or equal ones exactly at home. */
-function isWhole(found: readonly Copy[], marker: Copy | null, home: readonly number[]): boolean {
+function isWhole(found: readonly Copy[], marker: Copy | null, home: readonly CopyPlace[]): boolean {
   if (marker === null) return found.length === 0;
-  const list = home.join(',');
+  const list = placesText(home);
   const same = found.filter(
-    ({ text, counter, slots, losses }) =>
-      text === marker.text && counter === marker.counter && losses === marker.losses && slots.join(',') === list,
+    ({ text, counter, places, losses }) =>
+      text === marker.text && counter === marker.counter && losses === marker.losses && placesText(places) === list,
   );
   return same.length === found.length && found.length === home.length;
 }

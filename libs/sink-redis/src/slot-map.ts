@@ -4,6 +4,8 @@ import { SLOTS } from './slot.ts';
 
 export interface ClusterMaster {
   readonly name: string;
+  /** 40 hex digits. */
+  readonly id: string;
   readonly address: RedisAddress;
   readonly lowestSlot: number;
 }
@@ -18,15 +20,16 @@ export class SlotMap {
   readonly holders: string;
   readonly #owners: readonly (ClusterMaster | undefined)[];
 
-  private constructor(
-    owners: readonly (ClusterMaster | undefined)[],
-    masters: readonly ClusterMaster[],
-    ids: ReadonlySet<string>,
-  ) {
+  private constructor(owners: readonly (ClusterMaster | undefined)[], masters: readonly ClusterMaster[]) {
     this.#owners = owners;
     this.masters = masters;
     this.holders = createHash('sha1')
-      .update([...ids].sort().join())
+      .update(
+        masters
+          .map(({ id }) => id)
+          .sort()
+          .join(),
+      )
       .digest('hex')
       .slice(0, 16);
   }
@@ -34,23 +37,21 @@ export class SlotMap {
   /** `reply` to CLUSTER SLOTS: [first, last, [host, port, id …], replicas …] per range. A node without a host is the one asked. */
   static parse(reply: unknown, asked: RedisAddress): SlotMap {
     const lowest = new Map<string, number>();
-    const ids = new Set<string>();
     const ranges = (reply as unknown[][]).map(([first, last, node]) => {
       const [host, port, id] = node as [string | null, number, string];
-      ids.add(id);
       const address = { host: host === null || host === '' || host === '?' ? asked.host : host, port };
       const name = addressName(address);
       lowest.set(name, Math.min(lowest.get(name) ?? SLOTS, first as number));
-      return { first: first as number, last: last as number, name, address };
+      return { first: first as number, last: last as number, name, id, address };
     });
     const masters = new Map<string, ClusterMaster>();
     const owners = new Array<ClusterMaster | undefined>(SLOTS).fill(undefined);
-    for (const { first, last, name, address } of ranges) {
-      const master = masters.get(name) ?? { name, address, lowestSlot: lowest.get(name) ?? 0 };
+    for (const { first, last, name, id, address } of ranges) {
+      const master = masters.get(name) ?? { name, id, address, lowestSlot: lowest.get(name) ?? 0 };
       masters.set(name, master);
       owners.fill(master, first, last + 1);
     }
-    return new SlotMap(owners, [...masters.values()], ids);
+    return new SlotMap(owners, [...masters.values()]);
   }
 
   owner(slot: number): ClusterMaster | undefined {

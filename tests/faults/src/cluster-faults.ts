@@ -9,7 +9,7 @@ import type { Setting } from './setting.ts';
 
 const FAILOVER_MS = 60_000;
 /** Slots that are moved to one master before it is lost. */
-const MOVED_SLOTS = 12;
+const MOVED_SLOTS = 4;
 
 const onCluster = ({ cluster }: Setting): boolean => cluster;
 

@@ -91,7 +91,11 @@ export class Stage implements AsyncDisposable {
   }
 
   async #start(name: SourceName | StoreName): Promise<TestServer> {
-    if (name === 'redis-cluster') return await startServer(name, { env: { REPLICAS: '1' } });
+    if (name === 'redis-cluster') {
+      // a replica takes over however long it heard nothing
+      const args = ['--cluster-replica-validity-factor', '0'];
+      return await startServer(name, { env: { REPLICAS: '1' }, args });
+    }
     // what Redis has answered for is in its file before the answer, so a kill loses nothing; its file is only appended to
     const args = name === 'redis' ? ['--appendfsync', 'no', '--auto-aof-rewrite-percentage', '0'] : [];
     const server = await startServer(name, { args });
