@@ -33,6 +33,7 @@ const checkpoint: fc.Arbitrary<Checkpoint> = fc.array(partition).chain((partitio
         state: fc.constantFrom('none' as const, 'running' as const, 'done' as const),
         completeTables: fc.array(word),
         wantedTables: fc.array(fc.record({ database: word, table: word })),
+        knownTables: fc.array(fc.record({ database: word, table: word })),
       },
       { requiredKeys: ['state', 'completeTables'] },
     ),

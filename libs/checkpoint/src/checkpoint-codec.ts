@@ -165,7 +165,7 @@ function floor(value: unknown, index: number): CounterFloor {
 }
 
 function snapshot(value: unknown): SnapshotState {
-  const s = fields(value, 'snapshot', ['state', 'completeTables'], ['wantedTables']);
+  const s = fields(value, 'snapshot', ['state', 'completeTables'], ['wantedTables', 'knownTables']);
   const state = s['state'];
   if (state !== 'none' && state !== 'running' && state !== 'done') {
     throw new Unfit(`snapshot.state is ${JSON.stringify(state)}`);
@@ -173,14 +173,19 @@ function snapshot(value: unknown): SnapshotState {
   return {
     state,
     completeTables: list(s['completeTables'], 'snapshot.completeTables').map((table) => text(table, 'table')),
-    ...(s['wantedTables'] === undefined
-      ? {}
-      : { wantedTables: list(s['wantedTables'], 'snapshot.wantedTables').map(tableRef) }),
+    ...tableRefs(s, 'wantedTables'),
+    ...tableRefs(s, 'knownTables'),
   };
 }
 
-function tableRef(value: unknown, index: number): TableRef {
-  const at = `snapshot.wantedTables.${index}`;
+function tableRefs<K extends string>(snapshot: Record<string, unknown>, key: K): { readonly [k in K]?: TableRef[] } {
+  const value = snapshot[key];
+  if (value === undefined) return {};
+  const refs = list(value, `snapshot.${key}`).map((each, i) => tableRef(each, `snapshot.${key}.${i}`));
+  return { [key]: refs } as { readonly [k in K]?: TableRef[] };
+}
+
+function tableRef(value: unknown, at: string): TableRef {
   const t = fields(value, at, ['database', 'table']);
   return { database: text(t['database'], `${at}.database`), table: text(t['table'], `${at}.table`) };
 }

@@ -49,6 +49,7 @@ export function sampleCheckpoint(changes: Partial<Checkpoint> = {}): Checkpoint 
       state: 'done',
       completeTables: ['shop.orders', 'shop.a.b'],
       wantedTables: [{ database: 'shop', table: 'c.d' }],
+      knownTables: [{ database: 'shop', table: 'gone' }],
     },
     floors: [{ file: 'binlog.1000001', offset: 4, transactionCounter: 9 }],
     schemaHistory: { id: 'h-1', sequence: 9 },

@@ -35,6 +35,11 @@ export interface SnapshotState {
    * Tables that are to be read again: their cause may lie before the position, their rows are not all in the log. Absent where there is none.
    */
   readonly wantedTables?: readonly TableRef[];
+  /**
+   * Tables that consumers may hold rows of, whether they are still there or not. When their database is dropped, the log does not name them.
+   * Absent in checkpoints of earlier versions.
+   */
+  readonly knownTables?: readonly TableRef[];
 }
 
 export interface Checkpoint {

@@ -153,6 +153,17 @@ for (const flavor of FLAVORS) {
       assert.deepEqual(changes(await readItems(both, from)), ['truncate q']);
     });
 
+    it('empties those that were gone before reading began, as far as its consumer knows of them', async () => {
+      const [there, other] = [`${db.name}_y`, `${db.name}_z`];
+      await db.run(`CREATE DATABASE ${there}`, `CREATE TABLE ${there}.q (id INT PRIMARY KEY)`);
+      const only = db.source({ captures: (ref) => ref.database === there && ref.table !== 'not_captured' });
+      const from = await only.currentPosition();
+      await db.run(`INSERT INTO ${there}.q VALUES (1)`, `DROP DATABASE ${there}`);
+      const known = ['q', 'a.b', 'not_captured'].map((table) => ({ database: there, table }));
+      const items = await readItems(only, from, undefined, [...known, { database: other, table: 'q' }]);
+      assert.deepEqual(changes(items).sort(), ['truncate a.b', 'truncate q']);
+    });
+
     it('does not empty a table that a ghost table replaces (B10)', async () => {
       const only = db.source({ captures: (ref) => ref.database === db.name && ref.table === 'gh' });
       const from = await only.currentPosition();

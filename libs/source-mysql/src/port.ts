@@ -130,6 +130,16 @@ export interface SnapshotOptions {
   readonly signal: AbortSignal;
 }
 
+export interface StreamOptions {
+  readonly from: SourcePosition;
+  readonly signal: AbortSignal;
+  /**
+   * Tables that the consumer may hold rows of, also such as are no longer there: a statement that drops their database does not name
+   * them. Those that are there when the stream begins need not be among them.
+   */
+  readonly knownTables?: readonly TableRef[];
+}
+
 export interface BinlogSource {
   /**
    * Everything the doctor looks at; never throws for a finding (but for unreachable hosts and wrong credentials). Without an intent
@@ -160,7 +170,7 @@ export interface BinlogSource {
    * socket is paused and memory stays bounded. Reconnects by itself after a lost connection (to the same server: another UUID is
    * an error), resuming at the last transaction boundary handed over. Throws on anything that cannot be read exactly.
    */
-  stream(options: { from: SourcePosition; signal: AbortSignal }): AsyncIterable<readonly SourceItem[]>;
+  stream(options: StreamOptions): AsyncIterable<readonly SourceItem[]>;
 
   /** A checkpoint of this place is stored: reading never begins before it any more, what was kept for that may be dropped. */
   settled(position: SourcePosition): Promise<void>;

@@ -151,6 +151,7 @@ export class RecordedLog {
       captures: (ref: TableRef) => ref.database === this.#db.name,
       session: this.#lookups,
       charsets: this.#charsets,
+      known: new Map(),
       listed: [],
       views: [],
     });

@@ -25,6 +25,7 @@ import type {
   SnapshotOptions,
   SourceItem,
   StartIntent,
+  StreamOptions,
   TableReader,
 } from './port.ts';
 import { currentSchemas } from './schema/current-schemas.ts';
@@ -118,12 +119,13 @@ class MysqlSource implements BinlogSource {
     }
   }
 
-  stream(options: { from: SourcePosition; signal: AbortSignal }): AsyncIterable<readonly SourceItem[]> {
+  stream(options: StreamOptions): AsyncIterable<readonly SourceItem[]> {
     return streamLog({
       source: this.#options,
       history: this.#history,
       openSession: () => openFirst(this.#options),
       from: options.from,
+      knownTables: options.knownTables ?? [],
       signal: AbortSignal.any([options.signal, this.#closed.signal]),
     });
   }

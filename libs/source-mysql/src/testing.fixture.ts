@@ -124,11 +124,12 @@ export async function readItems(
   source: BinlogSource,
   from: SourcePosition,
   to?: SourcePosition,
+  knownTables: readonly TableRef[] = [],
 ): Promise<SourceItem[]> {
   const target = to ?? (await source.currentPosition());
   const stop = new AbortController();
   const items: SourceItem[] = [];
-  for await (const batch of source.stream({ from, signal: stop.signal })) {
+  for await (const batch of source.stream({ from, signal: stop.signal, knownTables })) {
     for (const item of batch) {
       items.push(item);
       if ((item.kind === 'commit' || item.kind === 'keepalive') && compareBinlogPositions(item.position, target) >= 0) {

@@ -3,12 +3,15 @@ import type { SourceTableChange, SourceUnseenChange, UnseenCause } from '@mysync
 import type { Logger, Metrics } from '@mysync/telemetry';
 import { CompleteTables } from './complete-tables.ts';
 import { readerErrors } from './errors.ts';
+import { KnownTables } from './known-tables.ts';
 import type { ReaderOptions } from './options.ts';
 import type { ResyncCause, TableResync } from './table-resync.ts';
 
 export interface CapturedTablesOptions extends Pick<ReaderOptions, 'sourceName' | 'onUnseenChange' | 'onAlter'> {
   /** Tables that the log holds completely, by the checkpoint. */
   readonly complete: readonly string[];
+  /** Tables that consumers may hold rows of, by the checkpoint. */
+  readonly known: readonly TableRef[];
   readonly resync: TableResync;
   readonly logger: Logger;
   readonly metrics: Metrics;
@@ -25,10 +28,12 @@ const UNSEEN: Record<UnseenCause, string> = {
 /** What the log holds of each captured table, and what is done about that which it does not hold: the policy. */
 export class CapturedTables {
   readonly #options: CapturedTablesOptions;
+  readonly known: KnownTables;
   #complete: CompleteTables;
 
   constructor(options: CapturedTablesOptions) {
     this.#options = options;
+    this.known = new KnownTables(options.known);
     this.#complete = new CompleteTables(options.complete);
   }
 
@@ -50,6 +55,7 @@ export class CapturedTables {
   /** A first snapshot read these, and no others. */
   allRead(tables: readonly TableRef[]): void {
     this.#complete = new CompleteTables(tables.map(formatTableRef));
+    for (const table of tables) this.known.add(table);
   }
 
   /** `isThere`: it was read again; else it was gone. */
@@ -58,10 +64,13 @@ export class CapturedTables {
     else this.#complete.drop(table);
   }
 
-  note(item: SourceTableChange): void {
+  /** `counter`: of the transaction that holds it. */
+  note(item: SourceTableChange, counter: number): void {
     if (item.kind === 'sweep') return;
     const { resync, onAlter, logger } = this.#options;
     const turn = this.#complete.note(item);
+    if (turn === 'gone') this.known.gone(item.table, counter);
+    else this.known.add(item.table);
     if (turn === null) return;
     if (turn !== 'reshaped') resync.forget(item.table);
     else if (onAlter === 'resync') this.#want(item.table, 'alter', item.statement);
@@ -76,6 +85,7 @@ export class CapturedTables {
   noteUnseen({ table, cause, statement }: SourceUnseenChange, transaction: ChangeId): void {
     const { metrics, sourceName: source, onUnseenChange, logger } = this.#options;
     const name = formatTableRef(table);
+    this.known.add(table);
     metrics.reader.unseenChanges.inc({ source, table: name, cause });
     switch (onUnseenChange(table)) {
       case 'resync':
@@ -110,6 +120,7 @@ export class CapturedTables {
     const { onUnseenChange, logger } = this.#options;
     const left: string[] = [];
     this.#complete.keepOnly(captured);
+    for (const table of captured) this.known.add(table);
     for (const table of this.#complete.lackingOf(captured)) {
       // who did not ask for the existing rows at first does not get them by and by
       if (tookSnapshot && onUnseenChange(table) === 'resync') {

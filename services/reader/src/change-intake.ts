@@ -39,7 +39,7 @@ export class ChangeIntake {
   async tableChange(change: SourceTableChange): Promise<void> {
     const { router, feed, tables } = this.#options;
     this.#count(change.kind);
-    tables.note(change);
+    tables.note(change, router.transactionCounter);
     await feed.putAll(router.tableEntries(change));
   }
 

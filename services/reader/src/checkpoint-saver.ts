@@ -58,6 +58,7 @@ export class CheckpointSaver {
       snapshot: {
         state: standing.snapshotState,
         completeTables: tables.complete,
+        knownTables: tables.known.behind(end.transactionCounter),
         ...(wanted.length === 0 ? {} : { wantedTables: wanted }),
       },
       ...(ahead.length === floors.length ? {} : { floors: ahead }),

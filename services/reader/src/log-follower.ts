@@ -36,10 +36,13 @@ export class LogFollower {
     if (from === null) return;
     standing.phase = 'streaming';
     standing.position = from;
-    tables.findLacking(await reader.source.tableSchemas(), standing.snapshotState === 'done');
+    const schemas = await reader.source.tableSchemas();
+    // their names only: the checkpoint holds them
+    const captured = schemas.map(({ database, table }) => ({ database, table }));
+    tables.findLacking(captured, standing.snapshotState === 'done');
     if (tables.isWhole) await views.fill();
     if (resync.isDue) await views.readDue(from);
-    for await (const items of reader.source.stream({ from, signal: stop })) {
+    for await (const items of reader.source.stream({ from, signal: stop, knownTables: tables.known.all })) {
       for (const item of items) {
         const waiting = this.#take(item);
         if (waiting !== null) await waiting;

@@ -56,7 +56,13 @@ export function openSession(reader: ReaderOptions, started: StartState, logger: 
     reader.onSnapshotProgress(progress);
   };
   const resync = new TableResync({ source, onProgress, clock, logger });
-  const tables = new CapturedTables({ ...reader, complete: snapshot.completeTables, resync, logger });
+  const tables = new CapturedTables({
+    ...reader,
+    complete: snapshot.completeTables,
+    known: snapshot.knownTables ?? [],
+    resync,
+    logger,
+  });
   if (snapshot.state !== 'running') tables.resume(snapshot.wantedTables ?? []);
   const standing = new Standing({ tracker, router, snapshotState: snapshot.state, timeMicros: clock.now() * 1000 });
   const feed = new WindowFeed({ pump, tracker, lastChanges: lastChangesOf(started) });

@@ -34,6 +34,8 @@ export interface TableBookOptions extends Pick<ResolvedOptions, 'captures' | 'ta
   readonly definitions?: Definitions | undefined;
   /** Captured tables that are there at the start. */
   readonly listed: readonly TableRef[];
+  /** By key: tables that were captured before, and may be gone. What this book learns is added, for the next one. */
+  readonly known: Map<string, TableRef>;
   /** Views of all databases at the start. */
   readonly views: readonly TableRef[];
 }
@@ -71,11 +73,12 @@ export class TableBook {
   readonly #captured = new Map<string, boolean>();
   readonly #cascades = new Map<string, readonly CascadingKey[]>();
   /** Captured tables that are there, or were: by key. */
-  readonly #known = new Map<string, TableRef>();
+  readonly #known: Map<string, TableRef>;
   readonly #views: ReadonlySet<string>;
 
   constructor(options: TableBookOptions) {
     this.#options = options;
+    this.#known = options.known;
     for (const ref of options.listed) this.#known.set(tableRefKey(ref), ref);
     this.#views = new Set(options.views.map(tableRefKey));
   }
@@ -135,7 +138,7 @@ export class TableBook {
   }
 
   tablesOf(database: string): readonly TableRef[] {
-    return this.tables().filter((ref) => ref.database === database);
+    return this.tables().filter((ref) => ref.database === database && this.captures(ref));
   }
 
   /** A view that was there at the start. */

@@ -8,7 +8,15 @@
  */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { type BinlogPosition, causeText, formatBinlogPosition, isMysyncError, type SourcePosition } from '@mysync/core';
+import {
+  type BinlogPosition,
+  causeText,
+  formatBinlogPosition,
+  isMysyncError,
+  type SourcePosition,
+  type TableRef,
+  tableRefKey,
+} from '@mysync/core';
 import { Backoff } from '@mysync/flow';
 import type { LogEvent } from '../binlog/log-event.ts';
 import { BinlogConnection } from '../connection/binlog-connection.ts';
@@ -48,6 +56,7 @@ export interface LogStreamOptions {
   /** A session with the first host that answers. */
   openSession(): Promise<ServerSession>;
   readonly from: SourcePosition;
+  readonly knownTables: readonly TableRef[];
   readonly signal: AbortSignal;
 }
 
@@ -60,8 +69,9 @@ export async function* streamLog(options: LogStreamOptions): AsyncGenerator<read
   const identity: ReplicaIdentity = { uuid: randomUUID(), serverId: source.serverId };
   const silence = new SilenceLimit(source.heartbeatMs);
   const history = await options.history.open(options.from);
+  const known = new Map(options.knownTables.map((ref) => [tableRefKey(ref), ref]));
   while (!signal.aborted) {
-    const run = new LogRun({ ...options, silence }, position, serverUuid, identity, history);
+    const run = new LogRun({ ...options, silence, known }, position, serverUuid, identity, history);
     try {
       for await (const batch of run.items()) {
         position = run.boundary;
@@ -109,6 +119,8 @@ interface ReplicaIdentity {
 
 interface LogRunOptions extends LogStreamOptions {
   readonly silence: SilenceLimit;
+  /** By key, shared by all connections of the stream. */
+  readonly known: Map<string, TableRef>;
 }
 
 /** One connection's worth of the stream. */
@@ -312,6 +324,7 @@ class LogRun {
         session: this.#lookups,
         charsets,
         definitions,
+        known: this.#options.known,
         listed,
         views,
       });
