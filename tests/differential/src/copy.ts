@@ -21,6 +21,14 @@ export class Copy {
     else if (item.kind === 'truncate') this.tables.delete(tableRefKey(item.table));
   }
 
+  /** The tables that it holds, or held, rows of. */
+  get refs(): TableRef[] {
+    return [...this.tables.keys()].map((key) => {
+      const [database = '', table = ''] = key.split('\0');
+      return { database, table };
+    });
+  }
+
   of(ref: TableRef): ReadonlyMap<string, CopiedRow> {
     return this.tables.get(tableRefKey(ref)) ?? new Map();
   }

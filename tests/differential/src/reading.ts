@@ -62,7 +62,11 @@ class Reading implements ReadingResult {
       const source = open();
       const stop = new AbortController();
       let transaction: SourceItem[] = [];
-      reading: for await (const batch of source.stream({ from: position, signal: stop.signal })) {
+      reading: for await (const batch of source.stream({
+        from: position,
+        signal: stop.signal,
+        knownTables: this.copy.refs,
+      })) {
         for (const item of batch) {
           transaction.push(item);
           if (item.kind === 'commit' || item.kind === 'keepalive') {

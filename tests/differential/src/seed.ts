@@ -71,10 +71,10 @@ export async function runSeed(options: SeedOptions): Promise<SeedResult> {
     const types = new ColumnTypes(random, flavor, list);
     const breaksOff = random.chance(0.3);
     const isCut = !breaksOff && random.chance(0.15);
-    const isForgotten = breaksOff || isCut || metadata === 'minimal';
+    const asksLater = metadata === 'minimal';
     // a draw of its own: the histories of all others stay what they were
     const isPartial = new Random(-seed).chance(0.25);
-    const told = { isForgotten, isPartial, omitsGenerated };
+    const told = { asksLater, isPartial, omitsGenerated };
     const world = new World({ random, flavor, types, main, keeper, databases, ...told });
     await prepare(world, metadata);
     const schemas = metadata === 'full' ? undefined : await History.open();

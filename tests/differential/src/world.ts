@@ -37,8 +37,8 @@ export interface WorldOptions {
   /** A session in utf8mb4, UTC, without sql_mode: for what must work, and for the SELECTs. */
   readonly keeper: Client;
   readonly databases: readonly string[];
-  /** Whoever reads the history back forgets at some places what it has seen. */
-  readonly isForgotten: boolean;
+  /** What a database was like before it was dropped is asked later. */
+  readonly asksLater: boolean;
   /** Rows of the log may lack columns: what is read again in their place may be newer than the place, so only the end can be compared. */
   readonly isPartial: boolean;
   /** The server logs updates without the generated columns, whatever the row image (MariaDB 11.8). */
@@ -55,7 +55,7 @@ export class World {
   readonly main: Client;
   readonly keeper: Client;
   readonly databases: readonly string[];
-  readonly isForgotten: boolean;
+  readonly asksLater: boolean;
   readonly isPartial: boolean;
   readonly omitsGenerated: boolean;
   readonly checkpoints: Checkpoint[] = [];
@@ -71,7 +71,7 @@ export class World {
     this.main = options.main;
     this.keeper = options.keeper;
     this.databases = options.databases;
-    this.isForgotten = options.isForgotten;
+    this.asksLater = options.asksLater;
     this.isPartial = options.isPartial;
     this.omitsGenerated = options.omitsGenerated;
   }

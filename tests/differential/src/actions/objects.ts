@@ -103,8 +103,8 @@ async function sequence(world: World): Promise<void> {
 /** A database that goes with all its tables, and is there again. */
 async function database(world: World): Promise<void> {
   const { random, keeper } = world;
-  // only a reader that has seen its tables knows what went with it: see the exclusions
-  if (world.isForgotten) return;
+  // see the exclusions
+  if (world.asksLater) return;
   const name = world.databases[1];
   const inside = (database: string): boolean => database === name;
   if (name === undefined || [...world.busy].some((key) => inside(key.split('\0')[0] ?? ''))) return;
