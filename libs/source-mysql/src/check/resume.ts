@@ -36,8 +36,7 @@ export async function checkResume(
 /** The file of that name is the one that was read before. */
 async function checkFile(source: ResolvedOptions, session: ServerSession, position: SourcePosition): Promise<void> {
   const { fileCreated: before } = position;
-  // the dump request has 32 bits for the offset
-  if (before === undefined || position.offset > 0xffff_ffff) return;
+  if (before === undefined) return;
   const now = await fileCreated(source, session, position);
   if (now !== undefined && now !== before) throw fileReplaced(formatBinlogPosition(position), before, now);
 }

@@ -5,6 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import { isMysyncError, systemClock } from '@mysync/core';
 import { startServer, type TestServer } from '@mysync/harness';
 import fc from 'fast-check';
+import { EVENT } from '../binlog/column-types.ts';
 import { readControlEvent } from '../binlog/control-events.ts';
 import type { ControlEvent, LogEvent } from '../binlog/log-event.ts';
 import { connect, FLAVORS, TestDatabase } from '../testing.fixture.ts';
@@ -61,7 +62,7 @@ for (const flavor of FLAVORS) {
       await server.wipe();
     });
 
-    async function readAll(start: DumpStart): Promise<LogEvent[]> {
+    async function readAll(start: DumpStart, farthestOffset?: number): Promise<LogEvent[]> {
       const connection = await BinlogConnection.open({
         host: { host: '127.0.0.1', port: db.port },
         credentials: { user: 'mysync', password: 'mysync', tls: undefined, connectionTimeoutMs: 10_000 },
@@ -69,6 +70,7 @@ for (const flavor of FLAVORS) {
         hostName: 'test',
         replicaUuid: randomUUID(),
         start,
+        ...(farthestOffset === undefined ? {} : { farthestOffset }),
         stopsAtEnd: true,
         heartbeatMs: 5000,
         silenceMs: 15_000,
@@ -98,6 +100,30 @@ for (const flavor of FLAVORS) {
       assert.deepEqual(ours.slice(0, theirs.length), theirs);
       assert.ok(theirs.length > 25, `${theirs.length} lines`);
       assert.equal(theirs.filter((line) => line.startsWith('rotate')).length > 3, true);
+    });
+
+    it('finds a place that cannot be asked for as if it had been', async () => {
+      const file = await first();
+      const seen = (events: readonly LogEvent[]) =>
+        events.map(({ type, nextOffset, buffer, start, end, control }) => ({
+          type,
+          nextOffset,
+          // these two tell what was asked for, which is another place
+          bytes: type === EVENT.FORMAT_DESCRIPTION || type === EVENT.ROTATE ? '' : buffer.toString('hex', start, end),
+          control,
+        }));
+      const all = await readAll({ kind: 'place', file, offset: 4 });
+      const isLast = ({ type, nextOffset }: LogEvent): boolean => type === EVENT.ROTATE && nextOffset > 0;
+      const offsets = all
+        .slice(0, all.findIndex(isLast))
+        .flatMap(({ nextOffset }) => (nextOffset > 0 ? [nextOffset] : []));
+      assert.ok(offsets.length > 5);
+      for (const offset of offsets.slice(1)) {
+        const start = { kind: 'place', file, offset } as const;
+        assert.deepEqual(seen(await readAll(start, offset - 1)), seen(await readAll(start)), `offset ${offset}`);
+      }
+      const between = { kind: 'place', file, offset: (offsets[3] as number) + 1 } as const;
+      await assert.rejects(readAll(between, 4), (error) => isMysyncError(error, 'SOURCE_POSITION_UNKNOWN'));
     });
 
     it('knows the time of commits', async () => {

@@ -19,6 +19,7 @@ import { connectError, formatHost } from '../server/session.ts';
 import { type DumpStart, dumpRequest, registerReplica } from './commands.ts';
 import { dumpError, type ServerRefusal } from './dump-error.ts';
 import { EventFrames } from './event-frames.ts';
+import { FARTHEST_OFFSET, FarPlace, FIRST_OFFSET } from './far-place.ts';
 import { type LoginOptions, login, type ReplicaSession } from './login.ts';
 import { PacketFramer } from './packet-framer.ts';
 
@@ -29,6 +30,8 @@ export interface BinlogConnectionOptions extends LoginOptions {
   /** How SHOW REPLICAS names us. */
   readonly hostName: string;
   readonly start: DumpStart;
+  /** Places behind it are looked for from the beginning of their file. Default: what a request can say. */
+  readonly farthestOffset?: number;
   /** End where the log ends, in place of waiting for more: `wait` then rejects with SOURCE_CONNECTION_LOST, and `ended` is true. */
   readonly stopsAtEnd?: boolean;
   readonly queueBytes: number;
@@ -42,6 +45,8 @@ export class BinlogConnection implements LogConnection {
   readonly #session: ReplicaSession;
   readonly #framer = new PacketFramer({ maxBytes: MOST_EVENT_BYTES });
   readonly #frames = new EventFrames();
+  /** While the place to begin at has not come. */
+  #far: FarPlace | undefined;
   #paused = false;
   #failure: unknown;
   #ended = false;
@@ -59,6 +64,8 @@ export class BinlogConnection implements LogConnection {
     this.#options = options;
     this.#session = session;
     this.#lastHeard = options.clock.monotonic();
+    const { start, farthestOffset = FARTHEST_OFFSET } = options;
+    if (start.kind === 'place' && start.offset > farthestOffset) this.#far = new FarPlace(start);
   }
 
   /** Resolves when the dump has been asked for. Errors of the dump itself come from `wait`. */
@@ -110,6 +117,22 @@ export class BinlogConnection implements LogConnection {
   }
 
   next(): LogEvent | undefined {
+    const far = this.#far;
+    if (far === undefined) return this.#next();
+    for (let event = this.#next(); event !== undefined; event = this.#next()) {
+      try {
+        const passed = far.pass(event);
+        if (far.isReached) this.#far = undefined;
+        if (passed !== undefined) return passed;
+        if (far.isReached) return this.#next();
+      } catch (error) {
+        this.#failHere(error);
+      }
+    }
+    return undefined;
+  }
+
+  #next(): LogEvent | undefined {
     const framer = this.#framer;
     if (!framer.next()) return undefined;
     if (this.#paused && framer.bytes < this.#options.queueBytes / 2) {
@@ -122,12 +145,16 @@ export class BinlogConnection implements LogConnection {
       if (buffer[start] === PACKET.OK && framer.inOrder) return this.#frames.read(buffer, start + 1, end);
       throw this.#endOf(buffer, start, end);
     } catch (error) {
-      // whatever happened to the connection since: this came first
-      framer.clear();
-      this.#failure = undefined;
-      this.#fail(isMysyncError(error) ? error : this.#lostError(error));
+      this.#failHere(error);
       return undefined;
     }
+  }
+
+  /** What was read last cannot be gone on from. Whatever happened to the connection since: this came first. */
+  #failHere(error: unknown): void {
+    this.#framer.clear();
+    this.#failure = undefined;
+    this.#fail(isMysyncError(error) ? error : this.#lostError(error));
   }
 
   async wait(signal: AbortSignal): Promise<void> {
@@ -206,7 +233,8 @@ export class BinlogConnection implements LogConnection {
       if (stream.destroyed) this.#lost(undefined);
     });
     this.#framer.expect(1);
-    stream.write(dumpRequest(start, serverId, stopsAtEnd ?? false));
+    const asked = this.#far === undefined ? start : { ...start, offset: FIRST_OFFSET };
+    stream.write(dumpRequest(asked, serverId, stopsAtEnd ?? false));
     this.#lastHeard = this.#options.clock.monotonic();
   }
 

@@ -1,11 +1,11 @@
 /** The commands of a replica, as packets (MySQL, "Client/Server Protocol", replication commands). */
 import { mysqlGtidSetBytes } from '../binlog/gtid-bytes.ts';
+import { FIRST_OFFSET } from './far-place.ts';
 
 const COM_BINLOG_DUMP = 0x12;
 const COM_REGISTER_REPLICA = 0x15;
 const COM_BINLOG_DUMP_GTID = 0x1e;
 const HEADER_BYTES = 4;
-const FIRST_OFFSET = 4;
 const FLAG = { NON_BLOCK: 1, THROUGH_GTID: 4 } as const;
 
 /** Where the log is asked for. A GTID set stands for everything that is not in it. */

@@ -20,6 +20,7 @@ import {
 import { Backoff } from '@mysync/flow';
 import type { LogEvent } from '../binlog/log-event.ts';
 import { BinlogConnection } from '../connection/binlog-connection.ts';
+import { FIRST_OFFSET } from '../connection/far-place.ts';
 import { SilenceLimit } from '../connection/silence-limit.ts';
 import { sourceErrors } from '../errors.ts';
 import { DdlHorizon } from '../history/ddl-horizon.ts';
@@ -46,7 +47,6 @@ import { TransactionAssembler } from './transaction-assembler.ts';
 import { TransactionSpool } from './transaction-spool.ts';
 
 const BATCH_ITEMS = 1024;
-const FIRST_OFFSET = 4;
 /** How long an orderly end waits for the server. */
 const RELEASE_MS = 2000;
 
@@ -390,21 +390,9 @@ function requireServer({ facts }: ServerSession, uuid: string): void {
   });
 }
 
-/**
- * Throws when the position is not in the log. The dump request has 32 bits for the offset: beyond that a file ends with the transaction
- * that made it so long, and reading goes on with the next file.
- */
+/** Throws when the position is not in the log. */
 async function reachable(session: ServerSession, position: SourcePosition): Promise<BinlogPosition> {
   if (position.file === '') return { file: '', offset: FIRST_OFFSET };
   await checkPosition(session, position);
-  if (position.offset <= 0xffff_ffff) return { file: position.file, offset: Math.max(position.offset, FIRST_OFFSET) };
-  const files = await logFiles(session);
-  const next = files[files.findIndex((entry) => entry.file === position.file) + 1];
-  if (next === undefined) {
-    throw sourceErrors.SOURCE_CONNECTION_LOST({
-      message: `offset ${position.offset} cannot be asked for before the server has begun the next file`,
-      where: { position: formatBinlogPosition(position) },
-    });
-  }
-  return { file: next.file, offset: FIRST_OFFSET };
+  return { file: position.file, offset: Math.max(position.offset, FIRST_OFFSET) };
 }
