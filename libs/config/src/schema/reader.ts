@@ -16,9 +16,9 @@ export function readerSection() {
     {
       windowMessages: integer('Messages published and not yet acked, over all partitions, at which reading pauses.', {
         min: 1,
-      }).default(65_536),
+      }).default(8_192),
       windowBytes: integer('The same in bytes: what a slow transport may cost in memory.', { min: 65_536 }).default(
-        64 * 2 ** 20,
+        16 * 2 ** 20,
       ),
       batchMessages: integer('Most messages in one batch.', { min: 1, max: 100_000 }).default(1_000),
       heartbeatMs: milliseconds('A heartbeat goes into every partition this often.', {

@@ -8,6 +8,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import {
   type BinlogPosition,
   causeText,
@@ -184,9 +185,11 @@ class LogRun {
           }
           if (batch.length === 0) batch = items;
           else for (const item of items) batch.push(item);
-          if (batch.length < BATCH_ITEMS) continue;
+          if (batch.length < BATCH_ITEMS && !assembler.readsFile) continue;
           yield batch;
           batch = [];
+          // reading a file waits for nothing: everybody else gets a turn, and the collector of what was handed over
+          await nextTurn();
         }
       }
       if (failure === undefined && isBehind && batch.length < BATCH_ITEMS) continue;

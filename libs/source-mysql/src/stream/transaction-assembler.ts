@@ -167,6 +167,11 @@ export class TransactionAssembler {
     return true;
   }
 
+  /** What `drain` gives comes out of a file: a piece may be as large as memory allows, however few items it has. */
+  get readsFile(): boolean {
+    return this.#spool.isInFile;
+  }
+
   /** The complete transaction, in pieces. */
   *drain(): Generator<SourceItem[]> {
     const open = this.#ready;

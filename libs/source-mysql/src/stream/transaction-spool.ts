@@ -57,6 +57,11 @@ export class TransactionSpool {
     return this.#fileItems + this.#items.length;
   }
 
+  /** Some of them are in the file. */
+  get isInFile(): boolean {
+    return this.#fileItems > 0;
+  }
+
   /** Bytes of memory that the items take. */
   get memoryBytes(): number {
     return this.#bytes;
