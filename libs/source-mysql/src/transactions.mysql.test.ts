@@ -38,6 +38,26 @@ for (const flavor of FLAVORS) {
       return error.toString();
     }
 
+    it('hands over a transaction of large rows, which is in a file, in pieces of few bytes', async () => {
+      from = await source.currentPosition();
+      await db.run(
+        'CREATE TABLE large (id INT PRIMARY KEY, v LONGBLOB)',
+        'BEGIN',
+        ...Array.from({ length: 40 }, (_, id) => `INSERT INTO large VALUES (${id}, REPEAT('x', 1000000))`),
+        'COMMIT',
+      );
+      const stop = new AbortController();
+      const small = db.source({ spoolBytes: 1 << 20 });
+      let rows = 0;
+      for await (const items of small.stream({ from, signal: stop.signal })) {
+        const ofRows = items.flatMap((item) => (item.kind === 'row' ? [item.bytes] : []));
+        rows += ofRows.length;
+        assert.ok(ofRows.length <= 4, `${ofRows.length} rows of a MB at once`);
+        if (rows > 0 && items.some((item) => item.kind === 'commit')) stop.abort();
+      }
+      assert.equal(rows, 40);
+    });
+
     it('hands over each transaction whole, its last row marked', async () => {
       const items = await streamed(
         'CREATE TABLE a (id INT PRIMARY KEY, v INT)',
