@@ -41,6 +41,7 @@ export function bin(name) {
 }
 
 export function build() {
+  run('transcriber', process.execPath, [join(ROOT, 'libs/source-mysql/assembly/build.mjs')]);
   run('build', bin('tsc'), ['-b']);
 }
 

@@ -1,6 +1,5 @@
-// `npm run transcriber`: compiles the module that transcribes rows and writes it where the source loads it from. The compilers are
-// installed here, on first use.
-// With --check: fails when what is there was not made of these files.
+// `npm run transcriber`, and a step of each build: compiles the module that transcribes rows and writes it where the source loads it from,
+// unless it is there and was made of these very files. The compilers are installed here, when they are first needed.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -26,7 +25,7 @@ function compiled() {
     const file = join(folder, 'module.wasm');
     const asc = join(HERE, 'node_modules/.bin/asc');
     const options = ['--runtime', 'stub', '--noAssert', '--importMemory', '--memoryBase', FIRST_BYTE];
-    execFileSync(asc, ['index.ts', ...options, '--outFile', file], { cwd: HERE, stdio: 'inherit' });
+    execFileSync(asc, ['index.ts', ...options, '--outFile', file], { cwd: HERE, stdio: ['ignore', 2, 2] });
     return readFileSync(file);
   } finally {
     rmSync(folder, { recursive: true, force: true });
@@ -48,7 +47,7 @@ async function optimised(bytes) {
   return Buffer.from(module.emitBinary());
 }
 
-/** Of all that the module is made of; `module-bytes.test.ts` makes it too. */
+/** Of all that the module is made of. */
 function sourceHash() {
   const files = readdirSync(HERE).filter((name) => /\.(ts|mjs)$|^package-lock\.json$/.test(name));
   const hash = createHash('sha256');
@@ -56,24 +55,21 @@ function sourceHash() {
   return hash.digest('hex');
 }
 
+/** The first line tells what it was made of. */
+const MADE_OF = `// Made by \`npm run transcriber\` of ${sourceHash()}\n`;
+
 function asText(bytes) {
   const lines = bytes.toString('base64').match(/.{1,110}/g);
-  return `/** Made of \`assembly/\` by \`npm run transcriber\`. */
-
-/** SHA-256 of what it was made of. */
-export const SOURCE_HASH = '${sourceHash()}';
-/** In base64. */
+  return `${MADE_OF}/** The module's bytes, in base64. */
 export const MODULE: string = [
 ${lines.map((line) => `  '${line}',`).join('\n')}
 ].join('');
 `;
 }
 
-if (!existsSync(join(HERE, 'node_modules'))) execFileSync('npm', ['ci'], { cwd: HERE, stdio: 'inherit' });
-const text = asText(await optimised(compiled()));
-if (process.argv.includes('--check')) {
-  if (readFileSync(TARGET, 'utf8') !== text) {
-    process.stderr.write('The transcriber was not made of its source: npm run transcriber\n');
-    process.exitCode = 1;
+if (!existsSync(TARGET) || !readFileSync(TARGET, 'utf8').startsWith(MADE_OF)) {
+  if (!existsSync(join(HERE, 'node_modules/.package-lock.json'))) {
+    execFileSync('npm', ['ci', '--no-audit', '--no-fund'], { cwd: HERE, stdio: ['ignore', 2, 2] });
   }
-} else writeFileSync(TARGET, text);
+  writeFileSync(TARGET, asText(await optimised(compiled())));
+}
