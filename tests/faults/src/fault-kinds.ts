@@ -36,6 +36,8 @@ export interface FaultKind {
 }
 
 const STARTED_MS = 60_000;
+/** Longer than a lease, a session, and what a writer waits for an answer. */
+const LATE_MS = 14_500;
 /** Below what the log keeps free, and enough for everything else. */
 const FREE_FOR_CHECKPOINTS = 16 * 2 ** 20;
 
@@ -135,17 +137,17 @@ const processFaults: readonly FaultKind[] = [
     fits: (setting) => apart(setting) && setting.writers > 1,
     strike: async ({ stage, setting, writers, load }, dice) => {
       const writer = dice.pick(writers);
-      // so that it surely has an apply under way, and further ones in hand
+      // what it sends now arrives only when the others have taken over: they give up waiting for their own, on connections that they open anew
       const ways = setting.sinks.map((sink) => stage.proxy(sink));
-      for (const way of ways) way.strike({ kind: 'delay', ms: 150 });
-      await load.burst(burstRows(setting) / 2).catch(() => undefined);
-      await sleep(600);
+      for (const way of ways) way.strike({ kind: 'delay', ms: LATE_MS });
+      await sleep(400);
       writer.signal('SIGSTOP');
       for (const way of ways) way.mend();
+      const frozen = performance.now();
       return async () => {
-        // the others have taken over and rest: whatever the stranger does now stays to be seen
+        // the others rest: whatever comes late, and whatever the stranger does when it wakes, stays to be seen
         load.paused = true;
-        await sleep(500);
+        await sleep(Math.max(0, frozen + LATE_MS - performance.now()) + 1000);
         writer.signal('SIGCONT');
         await sleep(1500);
         load.paused = false;
