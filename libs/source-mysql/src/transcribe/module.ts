@@ -154,9 +154,9 @@ export class TranscriberModule {
     return (this.words[STATE_ROW >> 2] as number) - INPUT;
   }
 
-  /** A view of the first bytes of the output. */
-  output(length: number): Uint8Array {
-    return this.#memory.subarray(OUTPUT, OUTPUT + length);
+  /** A view of the output. */
+  output(from: number, to: number): Uint8Array {
+    return this.#memory.subarray(OUTPUT + from, OUTPUT + to);
   }
 
   #placeOf(image: Uint8Array): number {

@@ -82,26 +82,37 @@ export class RowsTranscriber {
     }
   }
 
+  /** Records that share a slab are copied at once. */
   #collect(module: TranscriberModule, left: RowsLeft, records: EncodedRow[]): void {
     const { words } = module;
-    const count = words[STATE_RECORDS >> 2] as number;
-    if (count === 0) return;
-    const first = RECORDS >> 2;
+    const slabs = this.#slabs;
     const size = RECORD_BYTES >> 2;
-    const length = words[first + (count - 1) * size + (RECORD_END >> 2)] as number;
-    const base = this.#slabs.keep(module.output(length));
-    const { slab } = this.#slabs;
-    let start = base;
+    const first = RECORDS >> 2;
+    const last = first + (words[STATE_RECORDS >> 2] as number) * size;
+    let { slab, room } = slabs;
     let { ordinal } = left;
-    for (let at = first; at < first + count * size; at += size) {
-      const key = base + (words[at + (RECORD_KEY >> 2)] as number);
-      const end = base + (words[at + (RECORD_END >> 2)] as number);
+    /** In the output: what is not copied yet. */
+    let from = 0;
+    let start = 0;
+    /** What a place in the output is in the slab, less that. */
+    let base = slabs.at;
+    for (let at = first; at < last; at += size) {
+      const key = words[at + (RECORD_KEY >> 2)] as number;
+      const end = words[at + (RECORD_END >> 2)] as number;
+      if (end - from > room) {
+        if (start > from) slabs.copy(module.output(from, start));
+        slabs.renew(end - start);
+        ({ slab, room } = slabs);
+        from = start;
+        base = -start;
+      }
       const hash = words[at + (RECORD_HASH >> 2)] as number;
       const deletes = words[at + (RECORD_DELETES >> 2)] !== 0;
-      records.push(new EncodedRow(slab, start, key, end, deletes, hash, ordinal));
+      records.push(new EncodedRow(slab, base + start, base + key, base + end, deletes, hash, ordinal));
       start = end;
       ordinal += 1;
     }
+    if (start > from) slabs.copy(module.output(from, start));
     left.ordinal = ordinal;
   }
 }
