@@ -1,4 +1,4 @@
-export { parseCheckpoint } from './checkpoint-codec.ts';
+export { encodeCheckpoint, parseCheckpoint } from './checkpoint-codec.ts';
 export { checkpointErrors } from './errors.ts';
 export { readHistory as readSchemaHistoryFile } from './file-schema-history.ts';
 export {

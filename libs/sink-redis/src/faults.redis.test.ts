@@ -4,13 +4,12 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import { isMysyncError, type TableSchema } from '@mysync/core';
-import { startServer, type TestServer, until } from '@mysync/harness';
+import { startServer, TcpProxy, type TestServer, until } from '@mysync/harness';
 import type { ApplyBatch } from '@mysync/sink';
 import { itemRow, items, put, TrialWriter } from '@mysync/sink/conformance';
 import { Redis } from 'ioredis';
 import { Load, runLoad } from './load.fixture.ts';
 import type { RedisAddress, RedisSinkOptions } from './options.ts';
-import { HoldingProxy } from './proxy.fixture.ts';
 import { RedisSink } from './sink.ts';
 
 const never = new AbortController().signal;
@@ -125,7 +124,7 @@ test('bytes that were on the way while another writer took over change nothing',
   await using server = await startServer('redis');
   const schema = items('db');
   const stream = { topic: 't', partition: 0 };
-  const proxy = await HoldingProxy.start(addressOf(server));
+  const proxy = await TcpProxy.open(addressOf(server).port);
   await using frozen = sinkOn(proxy.address, { commandTimeoutMs: 500, chunkRows: 10 });
   const late = await TrialWriter.start(frozen, stream);
   await late.applied(0, put(schema, itemRow(1, 'first'), 1));
@@ -147,7 +146,7 @@ test('bytes that were on the way while another writer took over change nothing',
 test('no answer: rejected in time, then another connection', async () => {
   await using server = await startServer('redis');
   const schema = items('db');
-  const proxy = await HoldingProxy.start(addressOf(server));
+  const proxy = await TcpProxy.open(addressOf(server).port);
   await using sink = sinkOn(proxy.address, { commandTimeoutMs: 300, connectTimeoutMs: 300 });
   const writer = await TrialWriter.start(sink, { topic: 't', partition: 0 });
   const doubts: string[] = [];
@@ -155,7 +154,7 @@ test('no answer: rejected in time, then another connection', async () => {
   proxy.hold();
   await assert.rejects(writer.apply(put(schema, itemRow(1), 1)), retriable('SINK_UNREACHABLE'));
   await assert.rejects(writer.apply(put(schema, itemRow(1), 1)), retriable('SINK_UNREACHABLE'));
-  const before = proxy.accepted;
+  const before = proxy.connections;
   assert.ok(before >= 2);
   proxy.release();
   const batch: ApplyBatch = {
@@ -165,14 +164,14 @@ test('no answer: rejected in time, then another connection', async () => {
   };
   // What was held back arrives late, perhaps first; then its marker is another one than ours.
   assert.match((await sink.apply(batch, never)).status, /^(applied|marker-moved)$/);
-  assert.ok(proxy.accepted > before);
+  assert.ok(proxy.connections > before);
   assert.equal(doubts.length, 1);
   await proxy.close();
 });
 
 test('an apply that is given up rejects with the reason', async () => {
   await using server = await startServer('redis');
-  const proxy = await HoldingProxy.start(addressOf(server));
+  const proxy = await TcpProxy.open(addressOf(server).port);
   await using sink = sinkOn(proxy.address);
   const stream = { topic: 't', partition: 0 };
   await sink.readMarker(stream);

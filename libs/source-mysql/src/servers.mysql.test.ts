@@ -5,10 +5,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type Finding, isMysyncError, type SourcePosition } from '@mysync/core';
-import { startServer, type TestServer, until } from '@mysync/harness';
+import { startServer, TcpProxy, type TestServer, until } from '@mysync/harness';
 import type { MysqlSourceOptions } from './options.ts';
 import type { BinlogSource, SourceItem } from './port.ts';
-import { TcpProxy } from './tcp-proxy.fixture.ts';
 import {
   connect,
   FLAVORS,

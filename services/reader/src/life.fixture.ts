@@ -1,5 +1,11 @@
 import assert from 'node:assert/strict';
-import { type Checkpoint, type CheckpointStore, checkpointErrors } from '@mysync/checkpoint';
+import {
+  type Checkpoint,
+  type CheckpointStore,
+  checkpointErrors,
+  encodeCheckpoint,
+  parseCheckpoint,
+} from '@mysync/checkpoint';
 import type { Clock } from '@mysync/core';
 import { initialGuardState, SequenceGuard } from '@mysync/flow';
 import { createMetrics, type Metrics, silentLogger } from '@mysync/telemetry';
@@ -28,7 +34,8 @@ export class MemoryCheckpoints implements CheckpointStore {
     if ((this.stored?.epoch ?? null) !== replaces) {
       return Promise.reject(checkpointErrors.CHECKPOINT_FENCED({ message: 'another one' }));
     }
-    this.stored = structuredClone(checkpoint);
+    // as a store does: what it could not load again is not saved
+    this.stored = parseCheckpoint(encodeCheckpoint(checkpoint), 'memory');
     return Promise.resolve();
   }
 

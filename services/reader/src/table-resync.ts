@@ -89,7 +89,9 @@ export class TableResync {
   }
 
   /** False when it was wanted already. */
-  want(table: TableRef, cause: ResyncCause): boolean {
+  want({ database, table: name }: TableRef, cause: ResyncCause): boolean {
+    // what is stored in the checkpoint holds no more than these, whatever else the caller knows of the table
+    const table = { database, table: name };
     const key = tableRefKey(table);
     const wanted = this.#wanted.get(key);
     if (wanted !== undefined) {

@@ -1,13 +1,28 @@
 import { type AddressInfo, createServer, connect as dial, type Server, type Socket } from 'node:net';
 
-/** A way to a server that can be closed, opened late, or go silent without a word, as a firewall that drops packets does. */
+/**
+ * A way to a server that can be closed, opened late, cut off in the middle, hold back what flows through it as a frozen process does, or go silent
+ * without a word as a firewall that drops packets does.
+ */
 export class TcpProxy {
   readonly #target: number;
   readonly #sockets = new Set<Socket>();
+  /** They forward nothing any more. */
+  readonly #silent = new WeakSet<Socket>();
+  readonly #held: (() => void)[] = [];
+  #holding = false;
   #server: Server | null = null;
   port = 0;
   /** Connections taken so far. */
   connections = 0;
+  /** Bytes from the server that came through. */
+  bytes = 0;
+  /** Bytes that clients sent while everything was held back. */
+  heldBytes = 0;
+  /** What a client sends that has its connection's answers counted for `cuts`. */
+  isCounted: (sent: Buffer) => boolean = () => false;
+  /** For the next connections that are counted, in order: cut off when so many bytes of the answer have passed. */
+  readonly cuts: number[] = [];
 
   private constructor(target: number) {
     this.#target = target;
@@ -20,9 +35,13 @@ export class TcpProxy {
     return proxy;
   }
 
+  get address(): { readonly host: string; readonly port: number } {
+    return { host: '127.0.0.1', port: this.port };
+  }
+
   /** Listens again, on the same port. */
   async listen(): Promise<void> {
-    const server = createServer((near) => this.#forward(near));
+    const server = createServer({ allowHalfOpen: true }, (near) => this.#connect(near));
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
       server.listen(this.port, '127.0.0.1', resolve);
@@ -33,7 +52,21 @@ export class TcpProxy {
 
   /** Connections that are open forward nothing any more, in either direction, and are not closed. New ones work. */
   blackHole(): void {
-    for (const socket of this.#sockets) socket.unpipe().pause();
+    for (const socket of this.#sockets) {
+      this.#silent.add(socket);
+      socket.pause();
+    }
+  }
+
+  /** Holds everything back, in both directions, new connections too. A client that gives up does not take back what it sent. */
+  hold(): void {
+    this.#holding = true;
+  }
+
+  /** Lets everything held flow on. */
+  release(): void {
+    this.#holding = false;
+    for (const act of this.#held.splice(0)) act();
   }
 
   /** Refuses connections, and cuts those that are open. */
@@ -48,20 +81,51 @@ export class TcpProxy {
     await this.close();
   }
 
-  #forward(near: Socket): void {
+  #connect(near: Socket): void {
     this.connections += 1;
-    const far = dial(this.#target, '127.0.0.1');
-    for (const [socket, other] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      this.#sockets.add(socket);
-      socket.on('error', () => undefined);
-      socket.on('close', () => {
-        this.#sockets.delete(socket);
-        other.destroy();
+    const far = dial({ port: this.#target, host: '127.0.0.1', allowHalfOpen: true });
+    let left: number | undefined;
+    this.#forward(near, far, (chunk) => {
+      if (this.#holding) this.heldBytes += chunk.length;
+      if (this.isCounted(chunk)) left = this.cuts.shift();
+      return chunk;
+    });
+    this.#forward(far, near, (chunk) => {
+      this.bytes += chunk.length;
+      if (left === undefined) return chunk;
+      left -= chunk.length;
+      if (left > 0) return chunk;
+      near.end(chunk.subarray(0, chunk.length + left), () => near.destroy());
+      far.destroy();
+      return null;
+    });
+  }
+
+  /** `see` gives what goes on; null: nothing. */
+  #forward(from: Socket, to: Socket, see: (chunk: Buffer) => Buffer | null): void {
+    this.#sockets.add(from);
+    from.on('data', (chunk: Buffer) => {
+      if (this.#silent.has(from)) return;
+      const passed = see(chunk);
+      if (passed === null) return;
+      this.#act(() => {
+        if (to.write(passed)) return;
+        from.pause();
+        to.once('drain', () => {
+          if (!this.#silent.has(from)) from.resume();
+        });
       });
-      socket.pipe(other);
-    }
+    });
+    from.on('end', () => this.#act(() => to.end()));
+    from.on('error', () => undefined);
+    from.on('close', () => {
+      this.#sockets.delete(from);
+      this.#act(() => to.destroySoon());
+    });
+  }
+
+  #act(act: () => void): void {
+    if (this.#holding) this.#held.push(act);
+    else act();
   }
 }
