@@ -73,7 +73,8 @@ export const sourceErrors = errorCatalogue({
     retriable: false,
   },
   SOURCE_TABLES_NONE: {
-    remedy: 'Correct the patterns of the tables to capture: as they are, no row would ever be captured.',
+    remedy:
+      'Correct the patterns of the tables to capture, or let the user see the tables (GRANT SELECT): as it is, no row would ever be captured.',
     retriable: false,
   },
   SOURCE_TABLE_WITHOUT_KEY: {

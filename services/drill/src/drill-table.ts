@@ -1,5 +1,11 @@
 import { type Clock, causeText, formatTableRef, isMysyncError, type TableRef } from '@mysync/core';
-import { type Connection, type ConnectionOptions, createConnection, type RowDataPacket } from 'mysql2/promise';
+import {
+  type Connection,
+  type ConnectionOptions,
+  createConnection,
+  type ResultSetHeader,
+  type RowDataPacket,
+} from 'mysql2/promise';
 import { drillErrors } from './errors.ts';
 
 export interface DrillTableOptions {
@@ -27,7 +33,7 @@ const PAUSE_MS = 20;
 export class DrillTable {
   readonly #options: DrillTableOptions;
   #connection: Connection | undefined;
-  #statements = 0;
+  #changes = 0;
 
   constructor(options: DrillTableOptions) {
     this.#options = options;
@@ -35,7 +41,7 @@ export class DrillTable {
 
   /** How many changes of rows were made. */
   get changes(): number {
-    return this.#statements;
+    return this.#changes;
   }
 
   /** Every id that a row may have. */
@@ -107,19 +113,20 @@ export class DrillTable {
     return [database, table].map((part) => `\`${part.replaceAll('`', '``')}\``).join('.');
   }
 
+  async #connect(): Promise<Connection> {
+    const { host, port, user, password, secure } = this.#options;
+    const connection = await createConnection({ host, port, user, password, ...secure });
+    // a lost connection fails its query, too
+    connection.on('error', () => undefined);
+    return connection;
+  }
+
   async #query(sql: string, values: readonly unknown[] = []): Promise<unknown[]> {
-    const { host, port, user, password, secure, table } = this.#options;
+    const { user, table } = this.#options;
     try {
-      this.#connection ??= await createConnection({
-        host,
-        port,
-        user,
-        password,
-        ...secure,
-      });
-      this.#connection.on('error', () => undefined);
-      const result = await this.#connection.query(sql, [...values]);
-      this.#statements++;
+      this.#connection ??= await this.#connect();
+      const result = await this.#connection.query<ResultSetHeader | RowDataPacket[]>(sql, [...values]);
+      if ('affectedRows' in result[0]) this.#changes += result[0].affectedRows;
       return result;
     } catch (error) {
       this.#connection?.destroy();

@@ -50,6 +50,13 @@ test('a command that fails is told with what it printed', async () => {
   await fault.mend();
 });
 
+test('what a plan has broken is mended also after a stop', async () => {
+  const signal = AbortSignal.abort();
+  const fault = plannedFault({ name: 'ours', break: 'true', mend: 'exit 7', seconds: 0 }, signal);
+  await assert.rejects(fault.break(), { name: 'AbortError' });
+  await assert.rejects(fault.mend(), { code: 'DRILL_COMMAND_FAILED' }, 'it was run');
+});
+
 test('a way that is cut ends connections and refuses new ones; open again, it leads to the server', async () => {
   const server = createServer((socket) => socket.on('error', () => undefined).pipe(socket));
   await once(server.listen(0, '127.0.0.1'), 'listening');

@@ -90,8 +90,8 @@ export async function runDrill(options: DrillOptions): Promise<DrillReport> {
 
 async function one(options: DrillOptions, fault: Fault): Promise<FaultReport> {
   const { clock, signal } = options;
-  await fault.break();
   try {
+    await fault.break();
     await clock.sleep(fault.seconds * 1000, signal);
   } finally {
     await fault.mend();

@@ -13,7 +13,7 @@ export const drillErrors = errorCatalogue({
   },
   DRILL_TABLE_DENIED: {
     remedy:
-      'Give the drill a user that may CREATE, DROP, SELECT, INSERT, UPDATE and DELETE this table: --user NAME --password-file FILE.',
+      'Name a table in a database that is there, and give the drill a user that may CREATE, DROP, SELECT, INSERT, UPDATE and DELETE it: --user NAME --password-file FILE.',
     retriable: false,
   },
   DRILL_PROCESS_ENDED: {

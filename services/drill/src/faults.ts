@@ -45,7 +45,8 @@ export function plannedFault(planned: PlannedFault, signal: AbortSignal): Fault 
     kind: name,
     seconds,
     break: () => run(name, planned.break, signal),
-    mend: () => run(name, planned.mend, signal),
+    // also when the drill was told to stop meanwhile: what it has broken must not stay so
+    mend: () => run(name, planned.mend),
   };
 }
 
@@ -89,8 +90,8 @@ function act(what: () => void): () => Promise<void> {
   };
 }
 
-async function run(name: string, command: string, signal: AbortSignal): Promise<void> {
-  const child = spawn(command, { shell: true, stdio: ['ignore', 'pipe', 'pipe'], signal });
+async function run(name: string, command: string, signal?: AbortSignal): Promise<void> {
+  const child = spawn(command, { shell: true, stdio: ['ignore', 'pipe', 'pipe'], ...(signal && { signal }) });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => {

@@ -229,6 +229,23 @@ test('a source that is not there is waited for; a stop meanwhile ends with 0', a
   assert.ok(!running.stderr.includes(SECRET));
 });
 
+test('a question that was stopped before its answer does not end with 0', async () => {
+  const checkpoint = { kind: 'mysql', mysql: { host: '127.0.0.1:1', user: 'u' } };
+  await using running = new MysyncProcess(['recover', '-c', write('far.yaml', { ...FILE, checkpoint })], { env });
+  await running.logged(/"msg":"the checkpoint cannot be opened for now"/);
+  assert.deepEqual(await running.stop(), { code: 1, signal: null });
+  assert.match(running.stderr, /Stopped before it was done/);
+});
+
+test('what is given on the command line ends with 2 where it cannot be read', async () => {
+  const pattern = await mysync('verify', '-c', good, '--sink', 'cache', '--table', 'nodot');
+  assert.equal(pattern.code, 2);
+  assert.match(pattern.stderr, /^MAPPING_PATTERN_INVALID: /);
+  const position = await mysync('ddl', 'skip', '-c', good, '--position', 'bad', '--table', 'shop.t');
+  assert.equal(position.code, 2);
+  assert.match(position.stderr, /^POSITION_INVALID: /);
+});
+
 test('the example is valid', async () => {
   const example = fileURLToPath(new URL('../../../examples/mysync.yaml', import.meta.url));
   const result = await mysync('config', 'check', '-c', example);

@@ -3,7 +3,7 @@ import { takeFlags } from '@mysync/config';
 import type { MysyncError } from '@mysync/core';
 import { CommanderError } from 'commander';
 import { buildCommand } from './command.ts';
-import type { CommandContext } from './context.ts';
+import { type CommandContext, isStop } from './context.ts';
 import { commandErrors } from './errors.ts';
 import { EXIT, ExitRequest } from './exit-codes.ts';
 import { errorText } from './output.ts';
@@ -22,7 +22,11 @@ export async function runCli(args: readonly string[], context: Omit<CommandConte
       if (error.code !== 'commander.help') context.output.note(`${commandLineError(error)}\n`);
       return EXIT.usage;
     }
-    if (context.signal.aborted && error === context.signal.reason) return EXIT.ok;
+    if (isStop(context, error)) {
+      // Whoever asked must not take this for an answer.
+      context.output.note('Stopped before it was done.\n');
+      return EXIT.failed;
+    }
     context.output.note(`${errorText(error)}\n`);
     return EXIT.failed;
   }

@@ -2,7 +2,7 @@
 import { configPath, optionsHelp } from '@mysync/config';
 import { Command, Option } from 'commander';
 import { runConfigCheck, runConfigOptions, runConfigPrint } from './config-verbs.ts';
-import type { CommandContext } from './context.ts';
+import { type CommandContext, untilStopped } from './context.ts';
 import { version } from './version.ts';
 
 const HELP_COLUMNS = 100;
@@ -14,7 +14,7 @@ Every option of the configuration can be set here, too, over file and environmen
 mysync config options lists them all.`;
 
 export const EXIT_HELP = `
-Exit codes: 0 done, or stopped in order · 1 failed · 2 command line or configuration wrong · 3 check found errors
+Exit codes: 0 done, or stopped in order · 1 failed · 2 command line or configuration wrong · 3 check, verify or drill found errors
 · 4 the stop took too long and was cut short · 130 interrupted twice`;
 
 const EMBEDDED_LOG_HELP = `
@@ -64,14 +64,14 @@ export function buildCommand(context: CommandContext): Command {
     verb(program, name, description).addHelpText('after', () => `\nOptions of the configuration:\n\n${optionsHelp()}`);
 
   running('run', 'Run readers and writers of all sources and sinks in one process.').action(async (options) =>
-    (await import('./run.ts')).runAll(context, options),
+    untilStopped(context, (await import('./run.ts')).runAll(context, options)),
   );
   running('reader', 'Run the readers alone.')
     .option('--source <name>', 'Only this source.')
-    .action(async (options) => (await import('./run.ts')).runReader(context, options));
+    .action(async (options) => untilStopped(context, (await import('./run.ts')).runReader(context, options)));
   running('writer', 'Run the writers of one sink alone; several such processes share the partitions.')
     .requiredOption('--sink <name>', 'The sink.')
-    .action(async (options) => (await import('./run.ts')).runWriter(context, options));
+    .action(async (options) => untilStopped(context, (await import('./run.ts')).runWriter(context, options)));
 
   verb(
     program,
@@ -130,7 +130,7 @@ export function buildCommand(context: CommandContext): Command {
     .option('--from <offset>', 'earliest, latest, or an offset.', 'earliest')
     .option('-f, --follow', 'Go on with new messages, until stopped.')
     .option('--limit <number>', 'Stop after so many messages.')
-    .action(async (options) => (await import('./tail.ts')).runTail(context, options));
+    .action(async (options) => untilStopped(context, (await import('./tail.ts')).runTail(context, options)));
 
   verb(
     program,
@@ -141,6 +141,7 @@ export function buildCommand(context: CommandContext): Command {
     .option('--yes', 'Make the topic anew and put the checkpoint there. Reader and writers must be stopped.')
     .option('--json', 'Print JSON.')
     .action(async (options) => (await import('./recover.ts')).runRecover(context, options));
+  addDdl(program, context, verb);
   addDlq(program, context, verb);
 
   const config = program
@@ -162,7 +163,7 @@ export function buildCommand(context: CommandContext): Command {
   return program;
 }
 
-function addDlq(
+function addDdl(
   program: Command,
   context: CommandContext,
   verb: (parent: Command, name: string, description: string) => Command,
@@ -188,7 +189,13 @@ function addDlq(
   question('skip', 'Say that the statement changed neither columns nor keys. The reader must be stopped.').action(
     async (options) => (await import('./ddl.ts')).runDdlSkip(context, options),
   );
+}
 
+function addDlq(
+  program: Command,
+  context: CommandContext,
+  verb: (parent: Command, name: string, description: string) => Command,
+): void {
   const dlq = program
     .command('dlq')
     .description('Changes that a sink could not take: keys that are set aside, and dead letters.')

@@ -41,6 +41,20 @@ export function printProblems(output: Output, path: string, problems: readonly M
   output.note(`${path}: ${count(problems.length, 'problem')}\n`);
 }
 
+/** For verbs that run until they are stopped: being stopped is how they end well. */
+export async function untilStopped(context: CommandContext, work: Promise<void>): Promise<void> {
+  try {
+    await work;
+  } catch (error) {
+    if (!isStop(context, error)) throw error;
+  }
+}
+
+/** Thrown since the command was told to stop. */
+export function isStop({ signal }: Pick<CommandContext, 'signal'>, error: unknown): boolean {
+  return signal.aborted && error === signal.reason;
+}
+
 export function usageError(context: CommandContext, error: MysyncError): never {
   context.output.note(`${error}\n`);
   throw new ExitRequest(EXIT.usage);

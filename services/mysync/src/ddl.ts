@@ -2,15 +2,14 @@
 import { readFile } from 'node:fs/promises';
 import { hostname, userInfo } from 'node:os';
 import { text } from 'node:stream/consumers';
-import type { Config } from '@mysync/config';
-import { parseBinlogPosition } from '@mysync/core';
+import { type BinlogPosition, isMysyncError, parseBinlogPosition } from '@mysync/core';
 import { answerQuestion, type DdlAnswer, describeHistory, requireOpenQuestion } from '@mysync/source-mysql';
-import { createMetrics, silentLogger } from '@mysync/telemetry';
+import { createLogger, createMetrics, silentLogger } from '@mysync/telemetry';
 import { openCheckpoints, readSchemaHistory } from './checkpoints.ts';
 import { openTransport, sourceOptions } from './compose.ts';
 import { type CommandContext, type CommonOptions, requireConfig, usageError } from './context.ts';
 import { commandErrors } from './errors.ts';
-import { requireName } from './names.ts';
+import { chooseSource } from './names.ts';
 import { count, table } from './output.ts';
 
 interface DdlOptions extends CommonOptions {
@@ -27,7 +26,7 @@ export async function runDdlList(
   options: DdlOptions & { readonly open?: boolean; readonly json?: boolean },
 ): Promise<void> {
   const { config } = requireConfig(context, options);
-  const source = chooseSource(context, config, options.source);
+  const source = chooseSource(context, Object.keys(config.sources), options.source);
   const stored = await readSchemaHistory(config, source);
   const lines = describeHistory(stored?.entries ?? []).filter((line) => options.open !== true || line.kind === 'open');
   if (options.json === true) {
@@ -59,8 +58,8 @@ export async function runDdlSkip(context: CommandContext, options: QuestionOptio
 
 async function answer(context: CommandContext, options: QuestionOptions, said: DdlAnswer): Promise<void> {
   const { config } = requireConfig(context, options);
-  const source = chooseSource(context, config, options.source);
-  const position = parseBinlogPosition(options.position);
+  const source = chooseSource(context, Object.keys(config.sources), options.source);
+  const position = givenPosition(context, options.position);
   const inTopic = config.checkpoint.kind === 'topic';
   if (inTopic) {
     // whoever opens that takes it over: not from a reader that asks nothing, and so may run
@@ -72,7 +71,7 @@ async function answer(context: CommandContext, options: QuestionOptions, said: D
   try {
     // others are refused while a reader has the checkpoint: it would not look at the answer
     const checkpoints = await openCheckpoints(
-      { config, logger: silentLogger, signal: context.signal },
+      { config, logger: createLogger({ level: 'warn' }), signal: context.signal },
       source,
       transport,
     );
@@ -95,6 +94,15 @@ async function answer(context: CommandContext, options: QuestionOptions, said: D
   context.output.result(`noted for ${options.table} at ${options.position}: start the reader\n`);
 }
 
+function givenPosition(context: CommandContext, text: string): BinlogPosition {
+  try {
+    return parseBinlogPosition(text);
+  } catch (error) {
+    if (isMysyncError(error)) usageError(context, error);
+    throw error;
+  }
+}
+
 async function readDefinitionText(context: CommandContext, file: string): Promise<string> {
   if (file === '-') return await text(process.stdin);
   try {
@@ -103,19 +111,6 @@ async function readDefinitionText(context: CommandContext, file: string): Promis
     const where = { option: '--definition', file };
     usageError(context, commandErrors.COMMAND_VALUE_INVALID({ message: 'the file cannot be read', where, cause }));
   }
-}
-
-function chooseSource(context: CommandContext, config: Config, name: string | undefined): string {
-  const names = Object.keys(config.sources);
-  const [only] = names;
-  if (name === undefined && only !== undefined && names.length === 1) return only;
-  if (name !== undefined) {
-    requireName(context, 'source', name, names);
-    return name;
-  }
-  const message = 'several sources are configured';
-  const remedy = `Add --source with one of: ${names.join(', ')}.`;
-  usageError(context, commandErrors.COMMAND_INVALID({ message, remedy }));
 }
 
 function short(line: string): string {

@@ -80,7 +80,7 @@ export async function runDlqList(
       return;
     }
     const items = streams.flatMap(({ found }) => found.map(({ item }) => item));
-    result(options.json === true ? `${JSON.stringify(items)}\n` : itemsText(items));
+    result(options.json === true ? `${JSON.stringify(items)}\n` : itemsText(items, options));
   });
 }
 
@@ -307,8 +307,11 @@ function unknownId(context: CommandContext, id: string): never {
   return usageError(context, commandErrors.COMMAND_NAME_UNKNOWN({ message, remedy, where: { id } }));
 }
 
-function itemsText(items: readonly DlqItem[]): string {
-  if (items.length === 0) return 'Nothing: the sinks took every change.\n';
+function itemsText(items: readonly DlqItem[], { sink, source, table: only }: DlqOptions): string {
+  if (items.length === 0) {
+    const isAll = sink === undefined && source === undefined && only === undefined;
+    return isAll ? 'Nothing: the sinks took every change.\n' : 'Nothing of what was asked for is set aside.\n';
+  }
   const head = ['id', 'sink', 'kind', 'row', 'waiting', 'since', 'why'];
   const rows = items.map((each) => [
     each.id,

@@ -26,7 +26,7 @@ import { type CommandContext, type CommonOptions, requireConfig, usageError } fr
 import { commandErrors } from './errors.ts';
 import { EXIT, ExitRequest } from './exit-codes.ts';
 import { Lifecycle } from './lifecycle.ts';
-import { requireName, wholeNumber } from './names.ts';
+import { chooseSource, requireName, wholeNumber } from './names.ts';
 import { count, table } from './output.ts';
 
 export interface DrillOptions extends CommonOptions {
@@ -52,8 +52,7 @@ export async function runDrillVerb(context: CommandContext, options: DrillOption
   const { config, path } = requireConfig(context, options);
   requireName(context, 'sink', options.sink, Object.keys(config.sinks));
   const sources = sourcesOf(config, required(config.sinks, options.sink));
-  const source = options.source ?? (sources.length === 1 ? (sources[0] as string) : '');
-  requireName(context, 'source', source, sources);
+  const source = chooseSource(context, sources, options.source);
   const seconds = wholeNumber(context, '--seconds', options.seconds);
   const patienceMs = wholeNumber(context, '--patience', options.patience) * 1000;
   const ref = drillTableOf(context, options.table);
@@ -141,6 +140,13 @@ async function openTable(
   ref: TableRef,
   { user, passwordFile }: DrillOptions,
 ): Promise<DrillTable> {
+  if (passwordFile !== undefined && user === undefined) {
+    const message = '--password-file is given without --user: whose password it is, is not said';
+    usageError(
+      context,
+      commandErrors.COMMAND_INVALID({ message, remedy: 'Add --user, or leave out --password-file.' }),
+    );
+  }
   const { hosts, user: own, password, tls } = required(config.sources, source);
   const given = passwordFile === undefined ? '' : (await readGiven(context, '--password-file', passwordFile)).trimEnd();
   const address = parseHost(hosts[0] ?? '', MYSQL_PORT);

@@ -5,7 +5,7 @@ export const EXIT = {
   failed: 1,
   /** The command line or the configuration is wrong: nothing was started. */
   usage: 2,
-  /** `check` found errors. */
+  /** `check` found errors; `verify` or `drill` found something wrong. */
   findings: 3,
   /** A stop took longer than allowed and was cut short: the next start resumes, nothing is lost. */
   stopForced: 4,

@@ -19,6 +19,19 @@ export function requireName(
   usageError(context, commandErrors.COMMAND_NAME_UNKNOWN({ message, remedy, where: { option: `--${kind}` } }));
 }
 
+/** The source that is given, or the only one there is; else ends the command. */
+export function chooseSource(context: CommandContext, names: readonly string[], given: string | undefined): string {
+  const [only] = names;
+  const source = given ?? (names.length === 1 ? only : undefined);
+  if (source === undefined) {
+    const message = 'there are several sources: which one is not said';
+    const remedy = `Add --source with one of: ${names.join(', ')}.`;
+    usageError(context, commandErrors.COMMAND_INVALID({ message, remedy }));
+  }
+  requireName(context, 'source', source, names);
+  return source;
+}
+
 export function wholeNumber(context: CommandContext, option: string, text: string): number {
   const number = Number(text);
   if (/^\d+$/.test(text) && Number.isSafeInteger(number)) return number;

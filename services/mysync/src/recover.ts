@@ -4,14 +4,14 @@ import { type Config, sourcesOf } from '@mysync/config';
 import { formatBinlogPosition, systemClock } from '@mysync/core';
 import { initialGuardState } from '@mysync/flow';
 import type { Sink } from '@mysync/sink';
-import { createMetrics, silentLogger } from '@mysync/telemetry';
+import { createLogger, createMetrics, silentLogger } from '@mysync/telemetry';
 import { IncompleteLog, type TopicDescription, type Transport } from '@mysync/transport';
 import { formatMarker, parseMarker, writerErrors } from '@mysync/writer';
 import { openCheckpoints } from './checkpoints.ts';
 import { fingerprintOf, openSink, openTransport, topicSpec } from './compose.ts';
-import { type CommandContext, type CommonOptions, requireConfig, usageError } from './context.ts';
+import { type CommandContext, type CommonOptions, requireConfig } from './context.ts';
 import { commandErrors } from './errors.ts';
-import { requireName } from './names.ts';
+import { chooseSource } from './names.ts';
 import { count, table } from './output.ts';
 import { type MarkedPartition, planRecovery, type RecoveryPlan } from './recover-plan.ts';
 
@@ -28,14 +28,15 @@ interface OpenSink {
 
 export async function runRecover(context: CommandContext, options: RecoverOptions): Promise<void> {
   const { config } = requireConfig(context, options);
-  const source = chooseSource(context, config, options.source);
+  const source = chooseSource(context, Object.keys(config.sources), options.source);
   const closers: (() => Promise<void>)[] = [];
   try {
     const parts = { logger: silentLogger, metrics: createMetrics(), maintenance: false };
     const transport = await openTransport(config, parts);
     closers.push(() => transport.close());
     const inTopic = config.checkpoint.kind === 'topic' ? transport : null;
-    const store = await openCheckpoints({ config, logger: silentLogger, signal: context.signal }, source, inTopic);
+    const logger = createLogger({ level: 'warn' });
+    const store = await openCheckpoints({ config, logger, signal: context.signal }, source, inTopic);
     closers.push(() => store.close());
     const checkpoint = await store.load();
     const where = { source };
@@ -207,17 +208,6 @@ class Recovery {
     const message = `topic '${name}' is another one than the checkpoint's, and it holds records`;
     throw commandErrors.RECOVER_LOG_NOT_EMPTY({ message, where: { topic: name } });
   }
-}
-
-function chooseSource(context: CommandContext, config: Config, given: string | undefined): string {
-  const names = Object.keys(config.sources);
-  const source = given ?? (names.length === 1 ? names[0] : undefined);
-  if (source === undefined) {
-    const message = 'there are several sources: which one to recover is not said';
-    usageError(context, commandErrors.COMMAND_INVALID({ message, remedy: `Name a --source (${names.join(', ')}).` }));
-  }
-  requireName(context, 'source', source, names);
-  return source;
 }
 
 function reportText(

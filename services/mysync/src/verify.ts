@@ -1,6 +1,6 @@
 /** `mysync verify`: compares tables with what a sink holds of them, while changes go on. */
 import { type Config, sourcesOf } from '@mysync/config';
-import { formatTableRef, systemClock, type TableRef } from '@mysync/core';
+import { formatTableRef, isMysyncError, systemClock, type TableRef } from '@mysync/core';
 import { compileTablePatterns } from '@mysync/mapping';
 import type { Sink } from '@mysync/sink';
 import { type BinlogSource, createMysqlSource } from '@mysync/source-mysql';
@@ -45,7 +45,7 @@ export async function runVerify(context: CommandContext, options: VerifyOptions)
     rowsPerSecond: wholeNumber(context, '--rate', options.rate),
     patienceMs: wholeNumber(context, '--patience', options.patience) * 1000,
     repair: options.repair === true,
-    wants: options.table === undefined ? () => true : compileTablePatterns(options.table),
+    wants: options.table === undefined ? () => true : givenPatterns(context, options.table),
   };
   const reports: VerifyReport[] = [];
   for (const source of options.source === undefined ? sources : [options.source]) {
@@ -54,15 +54,27 @@ export async function runVerify(context: CommandContext, options: VerifyOptions)
   }
   const all = reports.flatMap((report) => report.tables);
   if (all.length === 0) {
-    const message = `no captured table is mapped to sink '${options.sink}' and matches`;
-    const remedy = 'Correct --table (patterns as in the configuration), or leave it out.';
-    usageError(context, commandErrors.COMMAND_VALUE_INVALID({ message, remedy, where: { option: '--table' } }));
+    const message = `there is nothing to compare: no captured table ${options.table === undefined ? '' : 'that matches --table '}has a rule in sink '${options.sink}'`;
+    const remedy =
+      options.table === undefined
+        ? '`mysync check` shows which tables are captured, and which have no rule.'
+        : 'Correct --table (patterns as in the configuration), or leave it out.';
+    usageError(context, commandErrors.COMMAND_VALUE_INVALID({ message, remedy }));
   }
   const ok = all.every(isClean);
   context.output.result(
     options.json === true ? `${JSON.stringify({ ok, reports })}\n` : reports.map(reportText).join('\n'),
   );
   if (!ok) throw new ExitRequest(EXIT.findings);
+}
+
+function givenPatterns(context: CommandContext, patterns: readonly string[]): (table: TableRef) => boolean {
+  try {
+    return compileTablePatterns(patterns);
+  } catch (error) {
+    if (isMysyncError(error)) usageError(context, error);
+    throw error;
+  }
 }
 
 interface VerifySettings {
