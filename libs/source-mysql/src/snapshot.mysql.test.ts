@@ -148,6 +148,19 @@ for (const flavor of FLAVORS) {
       await closed.close();
     });
 
+    it('of tables alone: one that is not there, and one that is not captured, are left out', async () => {
+      await db.run('CREATE TABLE captured (id INT PRIMARY KEY)', 'CREATE TABLE other (id INT PRIMARY KEY)');
+      const source = db.source({ captures: ({ database, table }) => database === db.name && table !== 'other' });
+      const only = ['captured', 'other', 'gone'].map((table) => ({ database: db.name, table }));
+      const { signal } = new AbortController();
+      const snapshot = await source.snapshot({ only, signal, onProgress: () => undefined });
+      assert.deepEqual(
+        snapshot.tables.map(({ table }) => table),
+        ['captured'],
+      );
+      await snapshot.close();
+    });
+
     it('does without RELOAD by locking the tables, and says what it lacks', async () => {
       if (flavor === 'mariadb') return;
       const user = randomName('snap');

@@ -177,11 +177,15 @@ test('a table that the checkpoint wants read: warn leaves it, and says so; one t
   const both = { captures: ['a', 'b'], beats: 0 };
   await live(place, undefined, { ...both, breaks: Array.from({ length: 1000 }, () => 0) });
   assert.deepEqual(place.checkpoints.stored?.snapshot.wantedTables, [{ database: 'shop', table: 'a' }]);
+  const narrowed = { ...place, checkpoints: new MemoryCheckpoints() };
+  narrowed.checkpoints.stored = place.checkpoints.stored;
   const stop = new AbortController();
   const { reader } = readerOf(place, new Life(), { ...both, onUnseenChange: 'warn', atEnd: () => stop.abort() });
   await reader.run(stop.signal);
   assert.deepEqual(reader.status().missingTables, ['shop.a', 'shop.b']);
   assert.equal(place.checkpoints.stored?.snapshot.wantedTables, undefined);
+  await live(narrowed, undefined, { captures: ['b'], beats: 0 });
+  assert.equal(narrowed.checkpoints.stored?.snapshot.wantedTables, undefined);
 });
 
 test('what the log holds of a table that is not captured for a while is not taken for whole', async () => {
