@@ -153,8 +153,9 @@ for (const sink of ['redis', 'elasticsearch'] as const satisfies readonly SinkNa
         );
       } catch (cause) {
         const differences = await pipeline.differences(sink, ['t']);
-        const logs = writers.map((writer) => writer?.stderr.slice(-4000)).join('\n---\n');
-        throw new Error(`MYSYNC_SEED=${seed}: ${JSON.stringify(differences)}\n${logs}`, { cause });
+        const logs = [reader, ...writers].map((each) => each?.stderr.slice(-4000)).join('\n---\n');
+        const { stdout } = await runMysync(['status', '--config', pipeline.configFile]);
+        throw new Error(`MYSYNC_SEED=${seed}: ${JSON.stringify(differences)}\n${stdout}\n${logs}`, { cause });
       }
       const told = pipeline.processes.map(({ stderr }) => stderr).join('');
       assert.match(told, onPoison === 'park' ? /key set aside/ : /dead letter/, `MYSYNC_SEED=${seed}`);
