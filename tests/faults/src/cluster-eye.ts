@@ -2,14 +2,20 @@ import { type RedisCluster, readRedisHashes } from '@mysync/harness';
 import { Cluster } from 'ioredis';
 import { nextOffsetOf, PATIENCE_MS, type SinkEye, type Target } from './sink-eye.ts';
 
+interface MarkerCopy {
+  readonly slot: string;
+  readonly offset: number;
+  readonly counter: number;
+  /** `SLOT:MASTER,…` of all copies. */
+  readonly places: string;
+}
+
 /** Looks into a Redis Cluster. */
 export class RedisClusterEye implements SinkEye {
   readonly name = 'redis';
   readonly #nodes: RedisCluster;
   readonly #database: string;
   readonly #client: Cluster;
-  /** A marker that a failover has put back says nothing against commits that were right before. */
-  readonly #highest = new Map<number, number>();
 
   constructor(nodes: RedisCluster, database: string) {
     this.#nodes = nodes;
@@ -29,21 +35,28 @@ export class RedisClusterEye implements SinkEye {
     return (await Promise.all(asked)).map((text) => (text === null ? null : Number(text)));
   }
 
-  /** The highest that was seen of each partition: of the copies of a marker, the lowest counts. */
+  /** Of the copies of a marker that the newest one names, the lowest counts. */
   async markers(topic: string, partitions: number): Promise<ReadonlyMap<number, number>> {
-    const lowest = new Map<number, number>();
+    const found = new Map<number, MarkerCopy[]>();
     for (const master of await this.#nodes.masters()) {
       for (const key of await master.keys(`mysync:m:{*}${topic}:*`)) {
         const partition = Number(key.slice(key.lastIndexOf(':') + 1));
-        const text = await master.hget(key, 'm');
-        if (text === null || partition >= partitions) continue;
-        lowest.set(partition, Math.min(nextOffsetOf(text), lowest.get(partition) ?? Number.MAX_SAFE_INTEGER));
+        const [text, counter, places] = await master.hmget(key, 'm', 'c', 's');
+        if (typeof text !== 'string' || partition >= partitions) continue;
+        const copies = found.get(partition) ?? [];
+        found.set(partition, copies);
+        const slot = String(await master.call('CLUSTER', 'KEYSLOT', key));
+        copies.push({ slot, offset: nextOffsetOf(text), counter: Number(counter), places: String(places) });
       }
     }
-    for (const [partition, offset] of lowest) {
-      this.#highest.set(partition, Math.max(offset, this.#highest.get(partition) ?? 0));
+    const markers = new Map<number, number>();
+    for (const [partition, copies] of found) {
+      const newest = copies.reduce((a, b) => (b.counter > a.counter ? b : a));
+      const named = newest.places.split(',').map((place) => place.split(':')[0]);
+      const lowest = Math.min(...copies.filter(({ slot }) => named.includes(slot)).map(({ offset }) => offset));
+      markers.set(partition, lowest);
     }
-    return this.#highest;
+    return markers;
   }
 
   async readAll(table: string): Promise<ReadonlyMap<string, Readonly<Record<string, unknown>>>> {

@@ -149,6 +149,7 @@ export const CLUSTER_FAULTS: readonly FaultKind[] = [
     holdMs: [2000, 6000],
     fits: onCluster,
     settled: true,
+    alone: true,
     strike: async (scene, dice) => {
       const cluster = scene.stage.cluster();
       let moving = true;
@@ -196,6 +197,7 @@ export const CLUSTER_FAULTS: readonly FaultKind[] = [
     fits: onCluster,
     carriedBy: true,
     settled: true,
+    alone: true,
     strike: async (scene, dice) => {
       const { master, replica } = await aPair(scene, dice);
       const cluster = scene.stage.cluster();

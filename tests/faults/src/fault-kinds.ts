@@ -29,6 +29,8 @@ export interface FaultKind {
   readonly settled?: true;
   /** It needs the checkpoint to be a file. */
   readonly needsFile?: true;
+  /** No other strikes while it lasts, and it not while another does. */
+  readonly alone?: true;
   /** Nothing can follow it. */
   readonly ends?: true;
   /** Processes of MySync begin anew by it. */

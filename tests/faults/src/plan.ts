@@ -76,7 +76,15 @@ export function planOf(seed: number, { transport, can, focus, rate }: PlanOption
   const other = new Dice(seed * 7919);
   if (!files && other.chance(0.3)) setting = { ...setting, checkpoint: other.pick(['mysql', 'topic']) };
   early &&= !steps.some(({ kind }) => kind.settled);
-  return { seed, setting, early, steps, stuckMs: STUCK_MS };
+  return { seed, setting, early, steps: apart(steps), stuckMs: STUCK_MS };
+}
+
+/** Those that are to be alone overlap with nothing. */
+function apart(steps: readonly Step[]): readonly Step[] {
+  return steps.map((step, index) => {
+    const isAlone = step.kind.alone === true || steps[index + 1]?.kind.alone === true;
+    return isAlone ? { ...step, overlaps: false } : step;
+  });
 }
 
 /** One line that says what a seed is. */

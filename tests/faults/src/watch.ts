@@ -38,6 +38,8 @@ interface SinkWatch {
   oldestProbe: number;
   /** Partitions whose marker was put back on purpose, until it has caught up with the commits. */
   readonly behind: Set<number>;
+  /** The highest marker of each partition: a writer may go back by itself, which says nothing against what it committed before. */
+  readonly highest: Map<number, number>;
   paused: boolean;
   /** Rises when the sink was put back: what was asked before says nothing about what is there now. */
   era: number;
@@ -68,6 +70,7 @@ export class Watch {
       judge: new Judge(options.never),
       oldestProbe: 0,
       behind: new Set(),
+      highest: new Map(),
       paused: false,
       era: 0,
       looking: Promise.resolve(),
@@ -231,15 +234,16 @@ export class Watch {
 
   /** The commit is read first: markers only grow, unless the sink was put back. */
   async #compareCommits(log: LogEye, sink: SinkWatch): Promise<void> {
-    const { eye, behind, era } = sink;
+    const { eye, behind, highest, era } = sink;
     const { topic, partitions, groupOf } = this.#options;
     const committed = await log.committed(groupOf(eye.name));
     const markers = await eye.markers(topic, partitions);
     if (sink.era !== era || sink.paused) return;
     for (const [partition, offset] of committed.entries()) {
       const marker = markers.get(partition) ?? 0;
+      highest.set(partition, Math.max(marker, highest.get(partition) ?? 0));
       if (offset <= marker) behind.delete(partition);
-      else if (!behind.has(partition)) {
+      else if (!behind.has(partition) && offset > (highest.get(partition) ?? 0)) {
         this.ahead.push(`${eye.name}: ${offset} committed in partition ${partition}, applied up to ${marker}`);
       }
     }
