@@ -147,6 +147,18 @@ export const MUTATIONS: readonly Mutation[] = [
     ],
   },
   {
+    name: 'a cluster that changed hands is not filled again',
+    transport: 'log',
+    focus: 'slots move to a master that is lost',
+    edits: [
+      {
+        file: 'services/writer/dist/sink-applier.js',
+        find: 'stored?.holders !== undefined && stored.holders !== holders',
+        replace: 'false',
+      },
+    ],
+  },
+  {
     name: 'a transaction that was published in part counts as published',
     transport: 'log',
     focus: 'reader killed inside a transaction',
