@@ -134,7 +134,10 @@ for (const name of ['mariadb', 'mysql'] as const) {
 
       test('a wrong password, and a database that is not there, are named', async () => {
         const place = { ...bench.place, source: SOURCE };
-        await assert.rejects(MysqlCheckpointStore.open({ ...place, password: 'wrong' }), { code: 'CHECKPOINT_DENIED' });
+        await assert.rejects(MysqlCheckpointStore.open({ ...place, password: 'wrong' }), {
+          code: 'CHECKPOINT_DENIED',
+          remedy: /CREATE USER .*GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON/,
+        });
         await assert.rejects(MysqlCheckpointStore.open({ ...place, database: randomName('none') }), {
           code: 'CHECKPOINT_DENIED',
         });

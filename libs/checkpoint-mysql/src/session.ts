@@ -132,7 +132,11 @@ export class CheckpointSession {
     const { code = '', errno = 0 } = error as { code?: string; errno?: number };
     const where = { path: this.name };
     const message = `the checkpoint's tables in ${this.name}: ${causeText(error)}`;
-    if (DENIED_NUMBERS.has(errno)) return checkpointErrors.CHECKPOINT_DENIED({ message, where, cause: error });
+    if (DENIED_NUMBERS.has(errno)) {
+      const { user, database } = this.#place;
+      const remedy = `Correct user, password and database of checkpoint.mysql, or let an administrator say: CREATE DATABASE IF NOT EXISTS \`${database}\`; CREATE USER IF NOT EXISTS '${user}'@'%' IDENTIFIED BY '(password)'; GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON \`${database}\`.* TO '${user}'@'%';`;
+      return checkpointErrors.CHECKPOINT_DENIED({ message, where, remedy, cause: error });
+    }
     if (TRANSIENT.test(code) || TRANSIENT_NUMBERS.has(errno)) {
       return checkpointErrors.CHECKPOINT_UNREACHABLE({ message, where, cause: error });
     }

@@ -12,7 +12,7 @@ import { fingerprintOf, openSink, openTransport, topicSpec } from './compose.ts'
 import { type CommandContext, type CommonOptions, requireConfig } from './context.ts';
 import { commandErrors } from './errors.ts';
 import { chooseSource } from './names.ts';
-import { count, table } from './output.ts';
+import { table } from './output.ts';
 import { type MarkedPartition, planRecovery, type RecoveryPlan } from './recover-plan.ts';
 
 export interface RecoverOptions extends CommonOptions {
@@ -231,7 +231,7 @@ function reportText(
   text.push(
     report.done
       ? `Done: start the reader and the writers. The log lacks what was before: a new sink needs a snapshot (${report.source}).`
-      : `Nothing was changed yet: stop reader and writers, then mysync recover --yes (${count(report.floors.length, 'place')} known).`,
+      : 'Nothing was changed yet: stop reader and writers, then mysync recover --yes.',
   );
   return `${text.join('\n')}\n`;
 }
