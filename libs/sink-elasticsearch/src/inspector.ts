@@ -1,5 +1,13 @@
 import type { TableRef, TableSchema } from '@mysync/core';
-import type { InspectedRow, PutChange, RowVerdict, SinkInspector, StoredRecord, StreamRef } from '@mysync/sink';
+import type {
+  InspectedRow,
+  PutChange,
+  Refusal,
+  RowVerdict,
+  SinkInspector,
+  StoredRecord,
+  StreamRef,
+} from '@mysync/sink';
 import { type BulkItem, type BulkProgress, sendBulk } from './bulk.ts';
 import { deleteLine, term } from './clear.ts';
 import { elasticsearchErrors } from './errors.ts';
@@ -81,32 +89,42 @@ export class EsInspector implements SinkInspector {
     );
   }
 
-  async rewrite(stream: StreamRef, rows: readonly InspectedRow[], version: bigint, signal: AbortSignal): Promise<void> {
+  async rewrite(
+    stream: StreamRef,
+    rows: readonly InspectedRow[],
+    version: bigint,
+    signal: AbortSignal,
+  ): Promise<readonly Refusal[]> {
     const streamText = JSON.stringify(idOf(stream));
-    const lines = rows.map((row) => {
+    const refusals: Refusal[] = [];
+    const items = rows.flatMap((row, index): BulkItem[] => {
       const text = this.#options.plan(row.schema).putLines(asPut(row, version), streamText);
-      if (typeof text !== 'string') throw text;
-      return text;
+      if (typeof text === 'string') return [{ index, text }];
+      refusals.push({ index, error: text });
+      return [];
     });
-    await this.#send(lines, signal);
+    return [...refusals, ...(await this.#send(items, signal))];
   }
 
-  async remove(table: TableRef, targets: readonly string[], version: bigint, signal: AbortSignal): Promise<void> {
+  async remove(
+    table: TableRef,
+    targets: readonly string[],
+    version: bigint,
+    signal: AbortSignal,
+  ): Promise<readonly Refusal[]> {
     const index = this.#options.indexOf(table);
-    if (index === undefined) return;
-    await this.#send(
-      targets.map((id) => deleteLine(index, id, version)),
+    if (index === undefined) return [];
+    return await this.#send(
+      targets.map((id, at) => ({ index: at, text: deleteLine(index, id, version) })),
       signal,
     );
   }
 
-  async #send(lines: readonly string[], signal: AbortSignal): Promise<void> {
+  async #send(pending: readonly BulkItem[], signal: AbortSignal): Promise<readonly Refusal[]> {
     const { http, maxChars } = this.#options;
-    const pending = lines.map((text, index): BulkItem => ({ index, text }));
     const progress: BulkProgress = { pending, stale: 0, refusals: [] };
     await sendBulk(progress, { http, maxChars, refresh: false, describe: () => ({}), signal });
-    const [refused] = progress.refusals;
-    if (refused !== undefined) throw refused.error;
+    return progress.refusals;
   }
 
   #compareRow(row: InspectedRow, document: StoredDocument | null): RowVerdict {

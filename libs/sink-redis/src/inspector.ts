@@ -1,6 +1,7 @@
 import type { TableRef, TableSchema } from '@mysync/core';
 import {
   type InspectedRow,
+  type Refusal,
   type RowVerdict,
   type SinkInspector,
   type StoredRecord,
@@ -91,28 +92,42 @@ export class RedisInspector implements SinkInspector {
     );
   }
 
-  async rewrite(stream: StreamRef, rows: readonly InspectedRow[], version: bigint, signal: AbortSignal): Promise<void> {
+  async rewrite(
+    stream: StreamRef,
+    rows: readonly InspectedRow[],
+    version: bigint,
+    signal: AbortSignal,
+  ): Promise<readonly Refusal[]> {
     const changes = rows.map((row) => ({ kind: 'put', ...row, version, offset: -1 }) as const);
     const { backend, encoder } = this.#options;
     const outcome = await backend.applyRows({ stream, changes, marker: null }, encoder(stream), signal);
-    if (outcome.status === 'refused') throw outcome.refusals[0]?.error;
+    return outcome.status === 'refused' ? outcome.refusals : [];
   }
 
-  async remove(_table: TableRef, targets: readonly string[], version: bigint, signal: AbortSignal): Promise<void> {
+  async remove(
+    _table: TableRef,
+    targets: readonly string[],
+    version: bigint,
+    signal: AbortSignal,
+  ): Promise<readonly Refusal[]> {
     const { backend, names, deletedTtlSeconds } = this.#options;
     const companions = targets.map((target) => names.companion(target));
     const records = await this.#read(companions, signal);
+    const places: number[] = [];
     const commands = records.flatMap((record, at): KeyedCommand[] => {
       if (record === null) return [];
+      places.push(at);
       const [key, companion] = [targets[at] as string, companions[at] as string];
       const gone = `${versionText(version)}-${record.slice(17, 37)}`;
       const args = ['', '', '', '', '-', '1', String(deletedTtlSeconds), 'd', gone];
       return [{ key, command: ['EVAL', applyScript.text, '3', key, key, companion, ...args] }];
     });
-    for (const reply of (await backend.ask(commands, signal)) as readonly ScriptReply[]) {
-      if (reply[0] !== 'refused') continue;
-      throw sinkErrors.SINK_WRONG_TYPE({ message: `Redis refused to delete a row: ${reply[3]}` });
-    }
+    const replies = (await backend.ask(commands, signal)) as readonly ScriptReply[];
+    return replies.flatMap((reply, at): Refusal[] => {
+      if (reply[0] !== 'refused') return [];
+      const error = sinkErrors.SINK_WRONG_TYPE({ message: `Redis refused to delete the row: ${reply[3]}` });
+      return [{ index: places[at] ?? 0, error }];
+    });
   }
 
   async #compareChunk(rows: readonly InspectedRow[], signal: AbortSignal): Promise<readonly RowVerdict[]> {
@@ -172,10 +187,10 @@ export class RedisInspector implements SinkInspector {
     return { key: keys[0] ?? '', command };
   }
 
-  /** Companions' texts, in order; null where there is none. */
+  /** Companions' texts, in order; null where there is none. MGET: a key of another type is none, and no error. */
   async #read(companions: readonly string[], signal: AbortSignal): Promise<readonly (string | null)[]> {
-    const commands = companions.map((key) => ({ key, command: ['GET', key] }));
-    return (await this.#options.backend.ask(commands, signal)) as (string | null)[];
+    const commands = companions.map((key) => ({ key, command: ['MGET', key] }));
+    return ((await this.#options.backend.ask(commands, signal)) as [string | null][]).map(([text]) => text);
   }
 }
 

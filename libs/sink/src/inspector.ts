@@ -3,7 +3,7 @@
  * through the same version guard as any apply, and never touch a marker, so they disturb no writer.
  */
 import type { ColumnValue, RowKey, TableRef, TableSchema } from '@mysync/core';
-import type { StreamRef } from './port.ts';
+import type { Refusal, StreamRef } from './port.ts';
 
 /** A row as the source has it now. Its schema was prepared. */
 export interface InspectedRow {
@@ -42,11 +42,21 @@ export interface SinkInspector {
   find(table: TableRef, targets: readonly string[], signal: AbortSignal): Promise<readonly (StoredRecord | null)[]>;
 
   /**
-   * Writes rows under this version: a newer record stays as it is. Rejects with the first refusal when the store can never take one; those
-   * before it may be there.
+   * Writes rows under this version: a newer record stays as it is. Gives those that the store can never take as they are, by their place
+   * in `rows`; all others are there.
    */
-  rewrite(stream: StreamRef, rows: readonly InspectedRow[], version: bigint, signal: AbortSignal): Promise<void>;
+  rewrite(
+    stream: StreamRef,
+    rows: readonly InspectedRow[],
+    version: bigint,
+    signal: AbortSignal,
+  ): Promise<readonly Refusal[]>;
 
-  /** Deletes records under this version: a newer record stays as it is. */
-  remove(table: TableRef, targets: readonly string[], version: bigint, signal: AbortSignal): Promise<void>;
+  /** Deletes records under this version: a newer record stays as it is. Gives those that could not go, by their place in `targets`. */
+  remove(
+    table: TableRef,
+    targets: readonly string[],
+    version: bigint,
+    signal: AbortSignal,
+  ): Promise<readonly Refusal[]>;
 }

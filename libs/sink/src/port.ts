@@ -76,7 +76,7 @@ export type ApplyOutcome =
   | { readonly status: 'refused'; readonly refusals: readonly Refusal[] };
 
 export interface Refusal {
-  /** Place in `ApplyBatch.changes`. */
+  /** Place in what was handed over: `ApplyBatch.changes`, an inspector's rows or targets. */
   readonly index: number;
   /** An error of the sink's catalogue, not retriable. */
   readonly error: Error;

@@ -5,7 +5,7 @@ import { compileTablePatterns } from '@mysync/mapping';
 import type { Sink } from '@mysync/sink';
 import { type BinlogSource, createMysqlSource } from '@mysync/source-mysql';
 import { createLogger } from '@mysync/telemetry';
-import { isClean, Pipeline, type TableReport, TableVerifier } from '@mysync/verifier';
+import { type Difference, isClean, Pipeline, type TableReport, TableVerifier } from '@mysync/verifier';
 import { readCheckpoint } from './checkpoints.ts';
 import { openSink, required, sourceOptions } from './compose.ts';
 import { type CommandContext, type CommonOptions, requireConfig, usageError } from './context.ts';
@@ -170,12 +170,22 @@ function reportText({ sink, source, tables }: VerifyReport): string {
   text.push(table([head, ...rows]).trimEnd());
   for (const report of tables) {
     const listed = report.differences.slice(0, MAX_LISTED);
-    for (const { kind, target, fields, repaired } of listed) {
+    for (const difference of listed) {
+      const { kind, target, fields } = difference;
       const what = fields.length === 0 ? '' : `: ${fields.join(', ')}`;
-      text.push(`  ${formatTableRef(report.table)} ${target}: ${kind}${what}${repaired ? ' (repaired)' : ''}`);
+      text.push(`  ${formatTableRef(report.table)} ${target}: ${kind}${what}${outcomeText(difference, sink, source)}`);
     }
     const more = report.different + report.missing + report.extra + report.unsettled - listed.length;
     if (more > 0) text.push(`  ${formatTableRef(report.table)}: ${more} more (--json lists up to 1000)`);
   }
   return `${text.join('\n')}\n`;
+}
+
+function outcomeText({ repaired, hindrance }: Difference, sink: string, source: string): string {
+  if (repaired) return ' (repaired)';
+  if (hindrance === null) return '';
+  const why = `${hindrance.code}: ${hindrance.reason}`;
+  if (hindrance.kind === 'refused') return `\n    not repaired: ${why}; mend what stands in the way, then repair again`;
+  const id = `${source}/${hindrance.partition}/${hindrance.offset}`;
+  return `\n    its changes are set aside: ${why}; mend what stands in the way, then mysync dlq retry ${id} --sink ${sink}`;
 }

@@ -1,4 +1,4 @@
 export { verifierErrors } from './errors.ts';
 export { Pipeline, type PipelineOptions } from './pipeline.ts';
-export { type Difference, type DifferenceKind, isClean, type TableReport } from './report.ts';
+export { type Difference, type DifferenceKind, type Hindrance, isClean, type TableReport } from './report.ts';
 export { TableVerifier, type TableVerifierOptions } from './table-verifier.ts';

@@ -13,7 +13,7 @@ import {
   type SourcePosition,
 } from '@mysync/core';
 import type { Sink, StreamRef } from '@mysync/sink';
-import { parseMarker } from '@mysync/writer';
+import { type AppliedMarker, type ParkedKey, parseMarker } from '@mysync/writer';
 import { verifierErrors } from './errors.ts';
 
 export interface PipelineOptions {
@@ -31,6 +31,13 @@ export interface Settled {
   readonly partitions: number;
   /** Of the newest transaction that has surely arrived. */
   readonly transactionCounter: number;
+  /** Keys that are set aside: of them alone it is not true that everything has arrived. */
+  readonly parked: readonly PlacedKey[];
+}
+
+export interface PlacedKey {
+  readonly partition: number;
+  readonly entry: ParkedKey;
 }
 
 const POLL_MS = 50;
@@ -45,11 +52,13 @@ export class Pipeline {
   /** Waits until everything that was committed up to the position is in the sink. Throws VERIFY_NOTHING_RUNS when nothing moves. */
   async settled(position: SourcePosition, signal: AbortSignal): Promise<Settled> {
     const checkpoint = await this.#published(position, signal);
+    const parked: PlacedKey[] = [];
     for (const [partition, { offset }] of checkpoint.partitions.entries()) {
-      await this.#applied({ topic: checkpoint.topic.name, partition }, offset, signal);
+      const marker = await this.#applied({ topic: checkpoint.topic.name, partition }, offset, signal);
+      for (const entry of marker?.parked ?? []) parked.push({ partition, entry });
     }
     const { topic, transactionCounter } = checkpoint;
-    return { topic: topic.name, partitions: topic.partitions, transactionCounter };
+    return { topic: topic.name, partitions: topic.partitions, transactionCounter, parked };
   }
 
   async #published(position: SourcePosition, signal: AbortSignal): Promise<Checkpoint> {
@@ -65,12 +74,13 @@ export class Pipeline {
     }
   }
 
-  async #applied(stream: StreamRef, offset: number, signal: AbortSignal): Promise<void> {
+  async #applied(stream: StreamRef, offset: number, signal: AbortSignal): Promise<AppliedMarker | null> {
     const patience = this.#patience();
     for (;;) {
       const text = await this.#options.sink.readMarker(stream);
-      const next = text === null ? 0 : parseMarker(text, { ...stream }).nextOffset;
-      if (next > offset) return;
+      const marker = text === null ? null : parseMarker(text, { ...stream });
+      const next = marker?.nextOffset ?? 0;
+      if (next > offset) return marker;
       if (!patience(String(next))) {
         throw verifierErrors.VERIFY_NOTHING_RUNS({
           message: `the writer of partition ${stream.partition} stands still at offset ${next}, before ${offset + 1}`,

@@ -12,7 +12,21 @@ export interface Difference {
   /** Of the stored record, decimal digits; null where there is none. */
   readonly version: string | null;
   readonly repaired: boolean;
+  /** What keeps it from being right, where that can be told. */
+  readonly hindrance: Hindrance | null;
 }
+
+export type Hindrance =
+  /** The sink cannot take the row, or let it go, as things are. */
+  | { readonly kind: 'refused'; readonly code: string; readonly reason: string }
+  /** The row's changes are set aside, and wait there; a repair leaves it alone. Place of the entry, and why it was made. */
+  | {
+      readonly kind: 'parked';
+      readonly partition: number;
+      readonly offset: number;
+      readonly code: string;
+      readonly reason: string;
+    };
 
 export interface TableReport {
   readonly table: TableRef;

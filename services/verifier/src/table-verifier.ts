@@ -7,14 +7,17 @@
  * 3. Extra records are sought among those that are older than the comparison: what is newer was written by changes that went on meanwhile.
  * 4. Repairs carry the version of the newest change that had surely arrived before the row was read again: above everything that the row
  *    stands for, below everything to come. So they overwrite what is wrong, and nothing newer.
+ * 5. A row whose changes are set aside is left alone: releasing them is another command's. A row that the sink refuses is told; the rest goes on.
+ * 6. Repaired is only what was looked at afterwards, and right.
  */
 import { type Clock, changeVersion, formatTableRef, ORDINAL_BITS, type SourcePosition } from '@mysync/core';
 import type { Sink, StoredRecord } from '@mysync/sink';
 import type { SnapshotProgress, TableReader } from '@mysync/source-mysql';
 import { verifierErrors } from './errors.ts';
+import { parkedTargets, refusedTargets } from './hindrances.ts';
 import { KeySet } from './key-set.ts';
 import type { Pipeline, Settled } from './pipeline.ts';
-import { type Difference, MAX_EXAMPLES, type TableReport } from './report.ts';
+import { type Difference, type Hindrance, MAX_EXAMPLES, type TableReport } from './report.ts';
 import { RowDecoder, type SourceRecord } from './source-rows.ts';
 import { type Finding, type Suspect, Suspects } from './suspects.ts';
 
@@ -37,12 +40,24 @@ const MAX_SUSPECTS = 2000;
 const MAX_ROUNDS = 20;
 const MAX_EXTRAS = 1_000_000;
 const LAST_ORDINAL = 2 ** ORDINAL_BITS - 1;
+/** Above that of every change. */
+const LAST_VERSION = 2n ** 64n;
+
+interface Repair {
+  /** Targets that are right afterwards. */
+  readonly done: ReadonlySet<string>;
+  readonly refused: ReadonlyMap<string, Hindrance>;
+}
+
+const NOTHING: Repair = { done: new Set(), refused: new Map() };
 
 export class TableVerifier {
   readonly #options: TableVerifierOptions;
   readonly #decoder: RowDecoder;
   readonly #seen = new KeySet();
   readonly #differences: Difference[] = [];
+  /** Targets whose changes were set aside when everything else had arrived. */
+  #parked: ReadonlyMap<string, Hindrance> = new Map();
   readonly #counts = {
     rows: 0,
     equal: 0,
@@ -62,8 +77,9 @@ export class TableVerifier {
   }
 
   async run(): Promise<TableReport> {
-    const { clock, reader } = this.#options;
+    const { clock, reader, sink } = this.#options;
     const startedAt = clock.monotonic();
+    await sink.prepare(reader.schema);
     const before = await this.#settle();
     await this.#compareRows();
     await this.#findExtras(before);
@@ -153,19 +169,30 @@ export class TableVerifier {
       for (const { target } of await this.#decoder.decode(chunk)) candidates.delete(target);
     }
     const settled = await this.#keepStored(candidates);
-    const targets = [...candidates.keys()];
-    const { repair } = this.#options;
-    if (repair && targets.length > 0) {
-      await sink.inspector.remove(
-        reader.table,
-        targets,
-        changeVersion(settled.transactionCounter, LAST_ORDINAL),
-        signal,
-      );
-    }
+    const removed = this.#options.repair ? await this.#removeExtras([...candidates.keys()], settled) : NOTHING;
     for (const [target, { version }] of candidates) {
-      this.#note({ kind: 'extra', target, fields: [], version: String(version), repaired: repair });
+      this.#note({ kind: 'extra', target, fields: [], version: String(version), ...this.#outcomeOf(target, removed) });
     }
+  }
+
+  async #removeExtras(extras: readonly string[], settled: Settled): Promise<Repair> {
+    const { reader, sink, signal } = this.#options;
+    const targets = extras.filter((target) => !this.#parked.has(target));
+    const version = changeVersion(settled.transactionCounter, LAST_ORDINAL);
+    const refused = new Map<string, Hindrance>();
+    const done = new Set<string>();
+    for (let from = 0; from < targets.length; from += MAX_SUSPECTS) {
+      const page = targets.slice(from, from + MAX_SUSPECTS);
+      const refusals = await sink.inspector.remove(reader.table, page, version, signal);
+      for (const [target, hindrance] of refusedTargets(refusals, page)) refused.set(target, hindrance);
+      const left = await sink.inspector.find(reader.table, page, signal);
+      for (const [at, target] of page.entries()) {
+        // a newer record is that of a row which has come since
+        if ((left[at]?.version ?? LAST_VERSION) > version) done.add(target);
+      }
+    }
+    await this.#settle();
+    return { done, refused };
   }
 
   /** Drops what the sink does not hold any more in this version. */
@@ -184,34 +211,46 @@ export class TableVerifier {
   }
 
   async #report(findings: readonly Finding[]): Promise<void> {
-    const repaired = this.#options.repair ? await this.#repair(findings) : new Set<string>();
+    const repair = this.#options.repair ? await this.#repair(findings) : NOTHING;
     for (const { kind, target, verdict } of findings) {
       const version = verdict.version === null ? null : String(verdict.version);
-      this.#note({ kind, target, fields: verdict.fields, version, repaired: repaired.has(target) });
+      this.#note({ kind, target, fields: verdict.fields, version, ...this.#outcomeOf(target, repair) });
     }
   }
 
-  /** Gives the targets that are right afterwards. */
-  async #repair(findings: readonly Finding[]): Promise<ReadonlySet<string>> {
-    if (findings.length === 0) return new Set();
+  #outcomeOf(target: string, { done, refused }: Repair): Pick<Difference, 'repaired' | 'hindrance'> {
+    const hindrance = this.#parked.get(target) ?? null;
+    if (hindrance === null && done.has(target)) return { repaired: true, hindrance };
+    return { repaired: false, hindrance: hindrance ?? refused.get(target) ?? null };
+  }
+
+  async #repair(findings: readonly Finding[]): Promise<Repair> {
+    if (findings.length === 0) return NOTHING;
     const { reader, sink, signal } = this.#options;
     const settled = await this.#settle();
     const version = changeVersion(settled.transactionCounter, LAST_ORDINAL);
-    const rows = await this.#decoder.decode(await reader.rows(findings.map(({ key }) => key)));
+    const free = findings.filter(({ target }) => !this.#parked.has(target));
+    const rows = await this.#decoder.decode(await reader.rows(free.map(({ key }) => key)));
+    const refused = new Map<string, Hindrance>();
     for (const [partition, group] of groupByPartition(rows, settled.partitions)) {
-      await sink.inspector.rewrite({ topic: settled.topic, partition }, group, version, signal);
+      const refusals = await sink.inspector.rewrite({ topic: settled.topic, partition }, group, version, signal);
+      const targets = group.map(({ target }) => target);
+      for (const [target, hindrance] of refusedTargets(refusals, targets)) refused.set(target, hindrance);
     }
     const found = new Set(rows.map(({ target }) => target));
-    const gone = findings.map(({ target }) => target).filter((target) => !found.has(target));
-    await sink.inspector.remove(reader.table, gone, version, signal);
+    const gone = free.map(({ target }) => target).filter((target) => !found.has(target));
+    const refusals = await sink.inspector.remove(reader.table, gone, version, signal);
+    for (const [target, hindrance] of refusedTargets(refusals, gone)) refused.set(target, hindrance);
     const again = new Suspects(findings);
     for (let round = 1; again.open.length > 0 && round <= MAX_ROUNDS; round++) {
       await this.#look(again);
       if (again.open.length > 0) await this.#settle();
     }
     again.giveUp();
+    // what was set aside meanwhile
+    await this.#settle();
     const wrong = new Set(again.found.map(({ target }) => target));
-    return new Set(findings.map(({ target }) => target).filter((target) => !wrong.has(target)));
+    return { done: new Set(findings.map(({ target }) => target).filter((target) => !wrong.has(target))), refused };
   }
 
   #note(difference: Difference): void {
@@ -221,8 +260,10 @@ export class TableVerifier {
   }
 
   async #settle(): Promise<Settled> {
-    const { pipeline, currentPosition, signal } = this.#options;
-    return await pipeline.settled(await currentPosition(), signal);
+    const { pipeline, currentPosition, reader, sink, signal } = this.#options;
+    const settled = await pipeline.settled(await currentPosition(), signal);
+    this.#parked = parkedTargets(settled.parked, reader.schema, sink.inspector);
+    return settled;
   }
 
   #progress(done: boolean): void {
