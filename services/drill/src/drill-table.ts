@@ -34,6 +34,8 @@ export class DrillTable {
   readonly #options: DrillTableOptions;
   #connection: Connection | undefined;
   #changes = 0;
+  /** Why the last turn failed; undefined when it did not. */
+  #failure: unknown;
 
   constructor(options: DrillTableOptions) {
     this.#options = options;
@@ -77,14 +79,46 @@ export class DrillTable {
     await this.#query(`DROP TABLE IF EXISTS ${this.#name}`);
   }
 
-  /** Changes rows until the signal aborts. The server is the user's: when it goes away, changes wait for it. */
+  /**
+   * Changes rows until the signal aborts. The server is the user's: when it goes away, changes wait for it. Whether any were made is for
+   * `requireChanged` to say.
+   */
   async change(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     for (let turn = 1; !signal.aborted; turn++) {
-      await this.#turn(turn).catch((error: unknown) => {
+      try {
+        await this.#turn(turn);
+        this.#failure = undefined;
+      } catch (error) {
         if (isMysyncError(error)) throw error;
-      });
+        this.#failure = error;
+      }
       await clock.sleep(PAUSE_MS, signal).catch(() => undefined);
+    }
+  }
+
+  /** Waits for more changes than these. Throws DRILL_NOTHING_CHANGED when none is made for so long; `fault`: under which. */
+  async requireChanged(
+    changes: number,
+    {
+      fault,
+      patienceMs,
+      signal,
+    }: { readonly fault: string; readonly patienceMs: number; readonly signal: AbortSignal },
+  ): Promise<void> {
+    const { clock, table } = this.#options;
+    const until = clock.monotonic() + patienceMs;
+    while (this.#changes === changes) {
+      if (clock.monotonic() >= until) {
+        const [name, cause] = [formatTableRef(table), this.#failure];
+        const why = cause === undefined ? 'the server does not answer, or the table has no rows' : causeText(cause);
+        throw drillErrors.DRILL_NOTHING_CHANGED({
+          message: `nothing of ${name} could be changed under the fault '${fault}': ${why}`,
+          where: { table: name, fault },
+          ...(cause === undefined ? {} : { cause }),
+        });
+      }
+      await clock.sleep(PAUSE_MS, signal);
     }
   }
 

@@ -16,6 +16,11 @@ export const drillErrors = errorCatalogue({
       'Name a table in a database that is there, and give the drill a user that may CREATE, DROP, SELECT, INSERT, UPDATE and DELETE it: --user NAME --password-file FILE.',
     retriable: false,
   },
+  DRILL_NOTHING_CHANGED: {
+    remedy:
+      'Mend what keeps the table from being changed (the table is gone, the disk is full, the server is read-only or away; a plan must mend what it breaks), then drill again: a fault under which nothing changes proves nothing.',
+    retriable: false,
+  },
   DRILL_PROCESS_ENDED: {
     remedy: 'Its last lines say why. A reader of the same source that already runs must be stopped first.',
     retriable: false,

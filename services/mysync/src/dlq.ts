@@ -86,6 +86,7 @@ export async function runDlqList(
 
 export async function runDlqShow(context: CommandContext, id: string, options: DlqOptions): Promise<void> {
   await withStreams(context, options, async (streams, transport, config) => {
+    requireOneSink(context, id, streams);
     for (const { found, acts, source, sink } of streams) {
       for (const each of found) {
         if (each.item.id !== id) continue;
@@ -104,7 +105,6 @@ export async function runDlqShow(context: CommandContext, id: string, options: D
         return;
       }
     }
-    unknownId(context, id);
   });
 }
 
@@ -121,9 +121,7 @@ export async function runDlqAct(
   }
   const results: (DlqItem & { readonly result: DeskResult['result'] })[] = [];
   await withStreams(context, options, async (streams) => {
-    for (const id of ids) {
-      if (!streams.some(({ found }) => found.some(({ item }) => item.id === id))) unknownId(context, id);
-    }
+    for (const id of ids) requireOneSink(context, id, streams);
     for (const stream of streams) {
       const chosen = stream.found.filter(({ item }) => ids.length === 0 || ids.includes(item.id));
       if (chosen.length > 0) results.push(...(await actOn(stream, act, chosen)));
@@ -301,10 +299,19 @@ function rowOf(key: string): { table: string; key: string } {
   return { table: name, key: parkedName({ key }).slice(name.length + 1) };
 }
 
-function unknownId(context: CommandContext, id: string): never {
-  const message = `there is no change '${id}' that a sink could not take`;
-  const remedy = 'mysync dlq list shows the ids; one that was settled meanwhile is not there any more.';
-  return usageError(context, commandErrors.COMMAND_NAME_UNKNOWN({ message, remedy, where: { id } }));
+/** Ends the command when no sink has a change of this id, or several have: an id names a change of the log, which each sink takes or refuses for itself. */
+function requireOneSink(context: CommandContext, id: string, streams: readonly Stream[]): void {
+  const sinks = streams.filter(({ found }) => found.some(({ item }) => item.id === id)).map(({ sink }) => sink);
+  if (sinks.length === 0) {
+    const message = `there is no change '${id}' that a sink could not take`;
+    const remedy = 'mysync dlq list shows the ids; one that was settled meanwhile is not there any more.';
+    usageError(context, commandErrors.COMMAND_NAME_UNKNOWN({ message, remedy, where: { id } }));
+  }
+  if (sinks.length > 1) {
+    const message = `several sinks could not take the change '${id}': which one is meant is not said`;
+    const remedy = `Add --sink with one of: ${sinks.join(', ')}. (To act on all of them: once with each.)`;
+    usageError(context, commandErrors.COMMAND_INVALID({ message, remedy, where: { id } }));
+  }
 }
 
 function itemsText(items: readonly DlqItem[], { sink, source, table: only }: DlqOptions): string {

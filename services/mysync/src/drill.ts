@@ -89,6 +89,7 @@ export async function runDrillVerb(context: CommandContext, options: DrillOption
         patienceMs,
       }),
       faults,
+      patienceMs,
       requireAlive: () => {
         for (const process of managed.processes) process.requireAlive();
       },
