@@ -5,7 +5,7 @@ export type DifferenceKind = 'different' | 'missing' | 'extra' | 'unsettled';
 
 export interface Difference {
   readonly kind: DifferenceKind;
-  /** The record's name in the sink. */
+  /** The record's name in the sink; table and key where the sink can store the row nowhere. */
   readonly target: string;
   /** What differs, where that can be told. */
   readonly fields: readonly string[];

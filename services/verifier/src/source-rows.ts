@@ -1,6 +1,6 @@
 /** Rows of the source as the sink's side sees them: decoded from the very messages that the stream would send. */
 import { createHash } from 'node:crypto';
-import type { RowKey } from '@mysync/core';
+import { isMysyncError, type RowKey } from '@mysync/core';
 import type { InspectedRow, SinkInspector } from '@mysync/sink';
 import type { SourceRow } from '@mysync/source-mysql';
 import { decodeKey, MessageDecoder } from '@mysync/wire';
@@ -10,6 +10,13 @@ export interface SourceRecord extends InspectedRow {
   /** Its name in the sink. */
   readonly target: string;
   readonly partitionHash: number;
+}
+
+/** A row that the sink can store nowhere: no name can be made for it. */
+export interface UnstorableRow {
+  /** The record's key bytes. */
+  readonly key: Uint8Array;
+  readonly error: Error;
 }
 
 /** `prepare` is called for each new schema, before a row of it is looked up. */
@@ -24,7 +31,8 @@ export class RowDecoder {
     this.#prepare = prepare;
   }
 
-  async decode(rows: readonly SourceRow[]): Promise<SourceRecord[]> {
+  /** Without rows that can be stored nowhere: those are handed to `onUnstorable`. */
+  async decode(rows: readonly SourceRow[], onUnstorable?: (row: UnstorableRow) => void): Promise<SourceRecord[]> {
     const records: SourceRecord[] = [];
     for (const { key, payload, partitionHash } of rows) {
       const message = this.#decoder.decode(payload);
@@ -37,9 +45,20 @@ export class RowDecoder {
         await this.#prepare(row);
         this.#prepared = row.schema.fingerprint;
       }
-      records.push({ ...row, target: this.#inspector.targetOf(row), partitionHash });
+      const target = this.#targetOf(row);
+      if (typeof target === 'string') records.push({ ...row, target, partitionHash });
+      else onUnstorable?.({ key, error: target });
     }
     return records;
+  }
+
+  #targetOf(row: InspectedRow): string | Error {
+    try {
+      return this.#inspector.targetOf(row);
+    } catch (error) {
+      if (isMysyncError(error) && !error.retriable) return error;
+      throw error;
+    }
   }
 }
 

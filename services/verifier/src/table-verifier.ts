@@ -13,12 +13,13 @@
 import { type Clock, changeVersion, formatTableRef, ORDINAL_BITS, type SourcePosition } from '@mysync/core';
 import type { Sink, StoredRecord } from '@mysync/sink';
 import type { SnapshotProgress, TableReader } from '@mysync/source-mysql';
+import { causeOf, parkedName } from '@mysync/writer';
 import { verifierErrors } from './errors.ts';
 import { parkedTargets, refusedTargets } from './hindrances.ts';
 import { KeySet } from './key-set.ts';
 import type { Pipeline, Settled } from './pipeline.ts';
 import { type Difference, type Hindrance, MAX_EXAMPLES, type TableReport } from './report.ts';
-import { RowDecoder, type SourceRecord } from './source-rows.ts';
+import { RowDecoder, type SourceRecord, type UnstorableRow } from './source-rows.ts';
 import { type Finding, type Suspect, Suspects } from './suspects.ts';
 
 export interface TableVerifierOptions {
@@ -93,7 +94,7 @@ export class TableVerifier {
     const startedAt = clock.monotonic();
     let suspects: Suspect[] = [];
     for await (const chunk of reader.chunks()) {
-      const rows = await this.#decoder.decode(chunk);
+      const rows = await this.#decoder.decode(chunk, (row) => this.#noteUnstorable(row));
       const verdicts = await sink.inspector.compare(rows, signal);
       for (const [at, row] of rows.entries()) {
         const state = verdicts[at]?.state;
@@ -102,7 +103,7 @@ export class TableVerifier {
         else if (state === 'expired') this.#counts.expired++;
         else suspects.push(row);
       }
-      this.#counts.rows += rows.length;
+      this.#counts.rows += chunk.length;
       if (suspects.length >= MAX_SUSPECTS) {
         await this.#judge(suspects);
         suspects = [];
@@ -251,6 +252,13 @@ export class TableVerifier {
     await this.#settle();
     const wrong = new Set(again.found.map(({ target }) => target));
     return { done: new Set(findings.map(({ target }) => target).filter((target) => !wrong.has(target))), refused };
+  }
+
+  /** No change under way explains it: while the source has the row, the sink cannot. */
+  #noteUnstorable({ key, error }: UnstorableRow): void {
+    const hindrance = { kind: 'refused', ...causeOf(error) } as const;
+    const target = parkedName({ key: Buffer.from(key).toString('base64') });
+    this.#note({ kind: 'missing', target, fields: [], version: null, repaired: false, hindrance });
   }
 
   #note(difference: Difference): void {

@@ -137,3 +137,26 @@ test('Elasticsearch: documents that it refuses are told, all others are repaired
   assert.equal((await verify(pipeline, 'elasticsearch')).code, 0);
   await pipeline.stopped(mysync);
 });
+
+test('Elasticsearch: a row whose id it cannot take is missing, and no end', async () => {
+  await using pipeline = await Pipeline.create({
+    transport: 'log',
+    sinks: ['elasticsearch'],
+    partitions: 1,
+    config: { reader: { checkpointMs: 200 } },
+  });
+  const { sql, database } = pipeline;
+  const tables = [{ match: [`${database}.*`], index: '{database}-{table}', longIds: 'refuse' }];
+  await pipeline.configure({ ...pipeline.options, sinkConfig: { onPoison: 'dead-letter', tables } });
+  await sql.query('CREATE TABLE t (id VARCHAR(700) PRIMARY KEY, n INT) CHARSET latin1');
+  const mysync = pipeline.start('run');
+  await mysync.logged(/"msg":"reader started"/);
+  await sql.query("INSERT INTO t VALUES ('a', 1), (REPEAT('x', 600), 2), ('z', 3)");
+  await until('the change is put away', async () => (await dlqIds(pipeline)).length === 1);
+  const { code, stdout } = await verify(pipeline, 'elasticsearch', '--json', '--repair');
+  assert.equal(code, 3);
+  assert.deepEqual(differences(stdout), [`${database}.t ${'x'.repeat(600)} missing refused SINK_VALUE_REFUSED`]);
+  const [table] = JSON.parse(stdout).reports[0].tables;
+  assert.deepEqual([table.rows, table.equal, table.missing, table.repaired], [3, 2, 1, 0]);
+  await pipeline.stopped(mysync);
+});
