@@ -59,6 +59,8 @@ export class PublishPump {
   /** Refusals since the last ack, and what the last one said. */
   #refusals = 0;
   #trouble = '';
+  /** Whose batch was refused last: what others have room for does not end its trouble. */
+  #refusedPartition = -1;
   #fail: (error: unknown) => void = () => undefined;
   readonly #failed: Promise<never>;
   readonly #stop = new AbortController();
@@ -188,7 +190,7 @@ export class PublishPump {
         .publish(partition, records)
         .then(
           ({ baseOffset }) => this.#onAck(partition, batch, baseOffset),
-          (error: unknown) => this.#onRefused(nameTooLarge(error, batch)),
+          (error: unknown) => this.#onRefused(nameTooLarge(error, batch), partition),
         )
         .catch(this.#fail);
     }
@@ -220,8 +222,11 @@ export class PublishPump {
       return;
     }
     if (outcome.kind === 'advanced') {
-      this.#refusals = 0;
-      this.#trouble = '';
+      if (partition === this.#refusedPartition) {
+        this.#refusals = 0;
+        this.#trouble = '';
+        this.#refusedPartition = -1;
+      }
       const { metrics, source } = this.#options;
       const labels = { source, partition: String(partition) };
       metrics.reader.published.inc(labels, outcome.items);
@@ -238,13 +243,14 @@ export class PublishPump {
     return readerErrors.READER_LOG_TRUNCATED({ message, where: { source: this.#options.source, partition } });
   }
 
-  #onRefused(error: unknown): void {
+  #onRefused(error: unknown, partition: number): void {
     if (this.#renumbering !== null || this.#failure !== null) return;
-    if (isMysyncError(error) && error.retriable) this.#tryAgain(error);
+    if (isMysyncError(error) && error.retriable) this.#tryAgain(error, partition);
     else this.#fail(error);
   }
 
-  #tryAgain(error: MysyncError): void {
+  /** `partition`: that of the batch; without one, as it was. */
+  #tryAgain(error: MysyncError, partition = Math.max(this.#refusedPartition, 0)): void {
     if (error.code === 'TRANSPORT_RENUMBER') {
       this.#renumber(error.code, 0);
       return;
@@ -254,6 +260,7 @@ export class PublishPump {
     }
     this.#refusals += 1;
     this.#trouble = causeText(error);
+    this.#refusedPartition = partition;
     this.#renumber(error.code, RETRY_PAUSE_MS);
   }
 
