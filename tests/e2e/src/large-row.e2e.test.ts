@@ -1,6 +1,7 @@
 /**
  * One row of many megabytes through everything. The reader's memory stays below 150 MB and five times the row's event. In CI the row has 16 MiB;
- * LARGE_ROW_MB=64 is the size that is promised; below it, what counts is that V8 lets 64 MB of buffers become garbage before it collects any.
+ * LARGE_ROW_MB=64 is the size that is promised; below it, garbage
+ * counts: V8 lets 64 MB of buffers pile up before it collects any, here as the parts of a packet and what was made of them.
  */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
@@ -12,7 +13,7 @@ import kafkajs from 'kafkajs';
 
 const MEBI = 2 ** 20;
 const ROW_BYTES = Number(process.env['LARGE_ROW_MB'] ?? '16') * MEBI;
-const FIXED_MB = ROW_BYTES < 64 * MEBI ? 150 + 64 : 150;
+const FIXED_MB = ROW_BYTES < 64 * MEBI ? 150 + 96 : 150;
 
 for (const source of ['mariadb', 'mysql'] as const) {
   test(`${source}: a row of ${ROW_BYTES / MEBI} MiB`, { timeout: 400_000 }, async (t) => {
