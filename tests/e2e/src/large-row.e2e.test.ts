@@ -1,7 +1,7 @@
 /**
  * One row of many megabytes through everything. The reader's memory stays below 150 MB and five times the row's event. In CI the row has 16 MiB;
- * LARGE_ROW_MB=64 is the size that is promised; below it, garbage
- * counts: V8 lets 64 MB of buffers pile up before it collects any, here as the parts of a packet and what was made of them.
+ * LARGE_ROW_MB=64 is the size that is promised. Below it garbage counts: V8 lets 64 MB of buffers pile up before it collects any, here the parts of a
+ * packet and what was made of them.
  */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
