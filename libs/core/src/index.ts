@@ -22,6 +22,7 @@ export {
 export type { Finding } from './finding.ts';
 export { type GtidFlavor, type GtidSet, parseGtidSet } from './gtid-set.ts';
 export { type MysqlGtidEntry, MysqlGtidSet } from './gtid-set-mysql.ts';
+export { type LogFields, type Logger, silentLogger } from './logger.ts';
 export { numberText } from './number-text.ts';
 export {
   type BinlogPosition,

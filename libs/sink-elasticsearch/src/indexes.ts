@@ -1,6 +1,5 @@
-import { causeText, formatTableRef, isMysyncError, type TableRef } from '@mysync/core';
+import { causeText, formatTableRef, isMysyncError, type Logger, type TableRef } from '@mysync/core';
 import { parseTemplate } from '@mysync/mapping';
-import type { Logger } from '@mysync/telemetry';
 import { elasticsearchErrors } from './errors.ts';
 import { errorBody, responseError } from './failures.ts';
 import { countFields, UNSIGNED_LONG } from './fields.ts';

@@ -1,7 +1,6 @@
 /** What a rule and the sink can be told; `libs/config` declares the same options for the configuration file. */
-import type { Clock } from '@mysync/core';
+import type { Clock, Logger } from '@mysync/core';
 import type { Mask } from '@mysync/mapping';
-import type { Logger } from '@mysync/telemetry';
 
 /** A field's mapping as Elasticsearch writes it, for example `{ type: 'text', analyzer: 'english' }`. */
 export type FieldMapping = Readonly<Record<string, unknown>>;

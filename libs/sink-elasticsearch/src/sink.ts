@@ -3,6 +3,7 @@ import {
   type Finding,
   formatTableRef,
   isMysyncError,
+  silentLogger,
   systemClock,
   type TableRef,
   type TableSchema,
@@ -19,7 +20,6 @@ import type {
   SinkChange,
   StreamRef,
 } from '@mysync/sink';
-import { silentLogger } from '@mysync/telemetry';
 import { type BulkItem, type BulkProgress, sendBulk } from './bulk.ts';
 import { checkCluster } from './check.ts';
 import { clearTable } from './clear.ts';

@@ -1,6 +1,5 @@
 import type { SchemaHistoryStore } from '@mysync/checkpoint';
-import type { Clock, TableRef } from '@mysync/core';
-import type { Logger } from '@mysync/telemetry';
+import type { Clock, Logger, TableRef } from '@mysync/core';
 
 export interface HostAddress {
   readonly host: string;

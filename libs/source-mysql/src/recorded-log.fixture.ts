@@ -4,9 +4,8 @@
  */
 import { randomUUID } from 'node:crypto';
 import { tmpdir } from 'node:os';
-import { systemClock, type TableRef } from '@mysync/core';
+import { silentLogger, systemClock, type TableRef } from '@mysync/core';
 import { startServer, type TestServer } from '@mysync/harness';
-import { silentLogger } from '@mysync/telemetry';
 import { EVENT } from './binlog/column-types.ts';
 import { isMadeUp, type LogEvent } from './binlog/log-event.ts';
 import { BinlogConnection } from './connection/binlog-connection.ts';

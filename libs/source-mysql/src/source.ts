@@ -4,11 +4,11 @@ import {
   type Finding,
   MysyncError,
   type SourcePosition,
+  silentLogger,
   systemClock,
   type TableRef,
   type TableSchema,
 } from '@mysync/core';
-import { silentLogger } from '@mysync/telemetry';
 import { checkGrants } from './check/grants.ts';
 import { checkResume } from './check/resume.ts';
 import { checkRowImage } from './check/row-image.ts';

@@ -1,4 +1,4 @@
 export { LagTracker } from './lag.ts';
-export { createLogger, type LogFields, type Logger, type LogLevel, silentLogger } from './logger.ts';
+export { createLogger, type LogLevel } from './logger.ts';
 export { createMetrics, type Metrics } from './metrics.ts';
 export { type HealthReport, TelemetryServer, type TelemetryServerOptions, telemetryErrors } from './server.ts';

@@ -1,17 +1,5 @@
+import type { Logger } from '@mysync/core';
 import { type DestinationStream, pino } from 'pino';
-
-/** Where a line comes from: `component` and, where they apply, `source`, `sink`, `table`, `partition`. */
-export type LogFields = Readonly<Record<string, unknown>>;
-
-/** Structured log lines. Never one per row above `trace`. */
-export interface Logger {
-  trace(fields: LogFields, message: string): void;
-  debug(fields: LogFields, message: string): void;
-  info(fields: LogFields, message: string): void;
-  warn(fields: LogFields, message: string): void;
-  error(fields: LogFields, message: string): void;
-  child(fields: LogFields): Logger;
-}
 
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent';
 
@@ -30,14 +18,3 @@ export function createLogger(options: { level: LogLevel; destination?: Destinati
     options.destination ?? pino.destination({ fd: 2, sync: true }),
   );
 }
-
-const ignore = (): void => undefined;
-
-export const silentLogger: Logger = {
-  trace: ignore,
-  debug: ignore,
-  info: ignore,
-  warn: ignore,
-  error: ignore,
-  child: () => silentLogger,
-};

@@ -1,8 +1,7 @@
 /** Mappings against the tables as they are: what a start would only find at the first row. */
 import { type Config, type SinkConfig, type SourceConfig, sourcesOf } from '@mysync/config';
-import { type Finding, formatTableRef, type TableSchema } from '@mysync/core';
+import { type Finding, formatTableRef, silentLogger, type TableSchema } from '@mysync/core';
 import { compileProjection, compileRules, compileTablePatterns, compileTemplate } from '@mysync/mapping';
-import { silentLogger } from '@mysync/telemetry';
 import type { PartFinding } from './check.ts';
 import { openSink, required, rulesWithPartitionBy } from './compose.ts';
 import { commandErrors } from './errors.ts';

@@ -1,8 +1,8 @@
 /** `mysync check`: everything that can be found before a start, each with what mends it. */
 import { type Config, loadConfig, sourcesOf } from '@mysync/config';
-import type { Finding, MysyncError, TableSchema } from '@mysync/core';
+import { type Finding, type MysyncError, silentLogger, type TableSchema } from '@mysync/core';
 import { type BinlogSource, createMysqlSource, type StartIntent } from '@mysync/source-mysql';
-import { createMetrics, silentLogger } from '@mysync/telemetry';
+import { createMetrics } from '@mysync/telemetry';
 import { mappingFindings, patternFindings } from './check-mapping.ts';
 import { firstStart, loadCheckpoint, type SourceStart, topicFindings } from './check-start.ts';
 import { openSink, openTransport, required, sourceOptions, topicSpec } from './compose.ts';

@@ -10,10 +10,10 @@ import {
 } from '@mysync/checkpoint';
 import type { MysqlPlace } from '@mysync/checkpoint-mysql';
 import { type Config, checkpointTopic, parseHost, topicOf } from '@mysync/config';
-import { errorForLog, systemClock } from '@mysync/core';
+import { errorForLog, type Logger, silentLogger, systemClock } from '@mysync/core';
 import { retryForever } from '@mysync/flow';
 import { secureOptions } from '@mysync/source-mysql';
-import { createMetrics, type Logger, silentLogger } from '@mysync/telemetry';
+import { createMetrics } from '@mysync/telemetry';
 import type { Transport } from '@mysync/transport';
 import { checkpointPath, MYSQL_PORT, openTransport, sqlTls } from './compose.ts';
 

@@ -14,12 +14,12 @@ import {
   type Secret,
   topicOf,
 } from '@mysync/config';
-import { formatTableRef, parseBinlogPosition, type TableRef, tableRefKey } from '@mysync/core';
+import { formatTableRef, type Logger, parseBinlogPosition, type TableRef, tableRefKey } from '@mysync/core';
 import { compileRules, compileTablePatterns } from '@mysync/mapping';
 import type { ReaderOptions, StartAt } from '@mysync/reader';
 import type { Sink } from '@mysync/sink';
 import type { MysqlSourceOptions, SourceTls } from '@mysync/source-mysql';
-import type { Logger, Metrics } from '@mysync/telemetry';
+import type { Metrics } from '@mysync/telemetry';
 import type { TopicSpec, Transport } from '@mysync/transport';
 import type { KafkaObserver } from '@mysync/transport-kafka';
 import type { PoisonPolicy } from '@mysync/writer';

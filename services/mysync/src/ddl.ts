@@ -2,9 +2,9 @@
 import { readFile } from 'node:fs/promises';
 import { hostname, userInfo } from 'node:os';
 import { text } from 'node:stream/consumers';
-import { type BinlogPosition, isMysyncError, parseBinlogPosition } from '@mysync/core';
+import { type BinlogPosition, isMysyncError, parseBinlogPosition, silentLogger } from '@mysync/core';
 import { answerQuestion, type DdlAnswer, describeHistory, requireOpenQuestion } from '@mysync/source-mysql';
-import { createLogger, createMetrics, silentLogger } from '@mysync/telemetry';
+import { createLogger, createMetrics } from '@mysync/telemetry';
 import { openCheckpoints, readSchemaHistory } from './checkpoints.ts';
 import { openTransport, sourceOptions } from './compose.ts';
 import { type CommandContext, type CommonOptions, requireConfig, usageError } from './context.ts';

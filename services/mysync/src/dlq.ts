@@ -1,8 +1,8 @@
 /** `mysync dlq`: changes that a sink could not take: list, show, retry, discard. */
 import { hostname, userInfo } from 'node:os';
 import { type Config, sourcesOf, topicOf } from '@mysync/config';
-import { formatTableRef, systemClock } from '@mysync/core';
-import { createMetrics, silentLogger } from '@mysync/telemetry';
+import { formatTableRef, silentLogger, systemClock } from '@mysync/core';
+import { createMetrics } from '@mysync/telemetry';
 import type { Transport } from '@mysync/transport';
 import { type Json, MessageDecoder, messageToJson, payloadOf } from '@mysync/wire';
 import {

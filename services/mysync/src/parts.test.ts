@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { errorCatalogue } from '@mysync/core';
-import { silentLogger } from '@mysync/telemetry';
+import { errorCatalogue, silentLogger } from '@mysync/core';
 import { type Part, part, runParts } from './parts.ts';
 
 /** A part that writes down when it is stopped, and ends when it is told to. */

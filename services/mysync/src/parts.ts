@@ -1,8 +1,8 @@
 /** Readers and writers as the process runs them: with their status, their health and the retries around them. */
-import { type Clock, isMysyncError } from '@mysync/core';
+import { type Clock, isMysyncError, type Logger } from '@mysync/core';
 import { Backoff, isRetriableError } from '@mysync/flow';
 import { Reader, type ReaderOptions, type ReaderStatus } from '@mysync/reader';
-import type { HealthReport, Logger } from '@mysync/telemetry';
+import type { HealthReport } from '@mysync/telemetry';
 import { Writer, type WriterOptions, type WriterStatus } from '@mysync/writer';
 import { asMysyncError } from './output.ts';
 

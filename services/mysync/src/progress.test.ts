@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { LogFields, Logger } from '@mysync/telemetry';
-import { silentLogger } from '@mysync/telemetry';
+import { type LogFields, type Logger, silentLogger } from '@mysync/core';
 import { ProgressDisplay, progressLine } from './progress.ts';
 
 const shop = { database: 'shop', table: 'orders' };

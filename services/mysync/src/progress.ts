@@ -1,6 +1,5 @@
-import type { Clock } from '@mysync/core';
+import type { Clock, Logger } from '@mysync/core';
 import type { SnapshotProgress } from '@mysync/source-mysql';
-import type { Logger } from '@mysync/telemetry';
 import { duration, type Output } from './output.ts';
 
 const DRAW_MS = 200;

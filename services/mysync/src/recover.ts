@@ -1,10 +1,10 @@
 /** `mysync recover`: goes on with the sinks that are there when the log itself is lost. */
 import type { Checkpoint } from '@mysync/checkpoint';
 import { type Config, sourcesOf } from '@mysync/config';
-import { formatBinlogPosition, systemClock } from '@mysync/core';
+import { formatBinlogPosition, silentLogger, systemClock } from '@mysync/core';
 import { initialGuardState } from '@mysync/flow';
 import type { Sink } from '@mysync/sink';
-import { createLogger, createMetrics, silentLogger } from '@mysync/telemetry';
+import { createLogger, createMetrics } from '@mysync/telemetry';
 import { IncompleteLog, type TopicDescription, type Transport } from '@mysync/transport';
 import { formatMarker, parseMarker, writerErrors } from '@mysync/writer';
 import { openCheckpoints } from './checkpoints.ts';

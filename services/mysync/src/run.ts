@@ -1,8 +1,8 @@
 /** The verbs that run: all in one process, a reader alone, the writers of a sink alone. */
 import type { OwnedCheckpointStore } from '@mysync/checkpoint';
 import { type Config, sourcesOf, topicOf } from '@mysync/config';
-import { causeText, errorForLog, systemClock } from '@mysync/core';
-import { createLogger, createMetrics, type Logger, type Metrics, TelemetryServer } from '@mysync/telemetry';
+import { causeText, errorForLog, type Logger, systemClock } from '@mysync/core';
+import { createLogger, createMetrics, type Metrics, TelemetryServer } from '@mysync/telemetry';
 import { IncompleteLog, type Transport } from '@mysync/transport';
 import { openCheckpoints } from './checkpoints.ts';
 import {

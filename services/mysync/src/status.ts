@@ -1,8 +1,8 @@
 /** `mysync status`: from the running process where one answers, else from checkpoints and offsets. */
 import type { Checkpoint } from '@mysync/checkpoint';
 import { type Config, sourcesOf, topicOf } from '@mysync/config';
-import { formatBinlogPosition, formatTableRef, type SourcePosition } from '@mysync/core';
-import { createMetrics, silentLogger } from '@mysync/telemetry';
+import { formatBinlogPosition, formatTableRef, type SourcePosition, silentLogger } from '@mysync/core';
+import { createMetrics } from '@mysync/telemetry';
 import type { Transport } from '@mysync/transport';
 import { readCheckpoint } from './checkpoints.ts';
 import { groupOf, openTransport } from './compose.ts';

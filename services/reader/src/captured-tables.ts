@@ -1,6 +1,6 @@
-import { type ChangeId, formatBinlogPosition, formatTableRef, type TableRef } from '@mysync/core';
+import { type ChangeId, formatBinlogPosition, formatTableRef, type Logger, type TableRef } from '@mysync/core';
 import type { SourceTableChange, SourceUnseenChange, UnseenCause } from '@mysync/source-mysql';
-import type { Logger, Metrics } from '@mysync/telemetry';
+import type { Metrics } from '@mysync/telemetry';
 import { CompleteTables } from './complete-tables.ts';
 import { readerErrors } from './errors.ts';
 import { KnownTables } from './known-tables.ts';

@@ -1,6 +1,5 @@
 import type { Checkpoint, CheckpointStore } from '@mysync/checkpoint';
-import { type Clock, errorForLog } from '@mysync/core';
-import type { Logger } from '@mysync/telemetry';
+import { type Clock, errorForLog, type Logger } from '@mysync/core';
 
 /**
  * The one place that writes this reader's checkpoint: saves are serialised, each replaces the one before.

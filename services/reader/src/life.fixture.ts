@@ -6,9 +6,9 @@ import {
   encodeCheckpoint,
   parseCheckpoint,
 } from '@mysync/checkpoint';
-import type { Clock } from '@mysync/core';
+import { type Clock, silentLogger } from '@mysync/core';
 import { initialGuardState, SequenceGuard } from '@mysync/flow';
-import { createMetrics, type Metrics, silentLogger } from '@mysync/telemetry';
+import { createMetrics, type Metrics } from '@mysync/telemetry';
 import type { OutgoingRecord, ProducerIdentity, Publisher, PublisherOptions, Transport } from '@mysync/transport';
 import { type BaseMessage, keyKind, MessageDecoder, payloadOf, readDelivery } from '@mysync/wire';
 import type { ReaderOptions, UnseenPolicy } from './options.ts';

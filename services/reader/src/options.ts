@@ -1,7 +1,7 @@
 import type { CheckpointStore, SchemaHistoryStore } from '@mysync/checkpoint';
-import type { BinlogPosition, Clock, TableRef } from '@mysync/core';
+import type { BinlogPosition, Clock, Logger, TableRef } from '@mysync/core';
 import type { BinlogSource, SnapshotProgress } from '@mysync/source-mysql';
-import type { Logger, Metrics } from '@mysync/telemetry';
+import type { Metrics } from '@mysync/telemetry';
 import type { TopicSpec, Transport } from '@mysync/transport';
 
 /** What to do when rows of a table changed, or may have, and the log does not show how. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { systemClock } from '@mysync/core';
+import { silentLogger, systemClock } from '@mysync/core';
 import type { PassedBatch } from '@mysync/flow';
-import { createMetrics, silentLogger } from '@mysync/telemetry';
+import { createMetrics } from '@mysync/telemetry';
 import { type OutgoingRecord, type ProducerIdentity, type Publisher, transportErrors } from '@mysync/transport';
 import { encodeControl, encodeTransaction, readDelivery } from '@mysync/wire';
 import type { WindowEntry } from './change-router.ts';

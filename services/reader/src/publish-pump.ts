@@ -4,10 +4,11 @@ import {
   formatBinlogPosition,
   formatTableRef,
   isMysyncError,
+  type Logger,
   type MysyncError,
 } from '@mysync/core';
 import { AckWindow, type Batch, type PassedBatch } from '@mysync/flow';
-import type { Logger, Metrics } from '@mysync/telemetry';
+import type { Metrics } from '@mysync/telemetry';
 import { type OutgoingRecord, type ProducerIdentity, type Publisher, transportErrors } from '@mysync/transport';
 import { decodeKey, rowToJson, toRecord } from '@mysync/wire';
 import type { WindowEntry } from './change-router.ts';

@@ -1,6 +1,6 @@
-import { causeText, errorForLog, formatTableRef, isMysyncError, type SourcePosition } from '@mysync/core';
+import { causeText, errorForLog, formatTableRef, isMysyncError, type Logger, type SourcePosition } from '@mysync/core';
 import { retryForever } from '@mysync/flow';
-import { type HealthReport, LagTracker, type Logger } from '@mysync/telemetry';
+import { type HealthReport, LagTracker } from '@mysync/telemetry';
 import type { ReaderOptions } from './options.ts';
 import { openSession, type Session } from './session.ts';
 import { type StartState, start } from './startup.ts';

@@ -1,9 +1,8 @@
 /** The parts of a started reader, put together. */
 import type { SnapshotState } from '@mysync/checkpoint';
-import { formatTableRef, NO_POSITION } from '@mysync/core';
+import { formatTableRef, type Logger, NO_POSITION } from '@mysync/core';
 import { CheckpointTracker } from '@mysync/flow';
 import type { SnapshotProgress } from '@mysync/source-mysql';
-import type { Logger } from '@mysync/telemetry';
 import { CapturedTables } from './captured-tables.ts';
 import { ChangeIntake } from './change-intake.ts';
 import { ChangeRouter, type Frontier } from './change-router.ts';

@@ -6,13 +6,13 @@ import {
   errorForLog,
   formatBinlogPosition,
   formatTableRef,
+  type Logger,
   type SourcePosition,
   type TableRef,
   tableRefKey,
 } from '@mysync/core';
 import { Backoff, isRetriableError } from '@mysync/flow';
 import type { BinlogSource, Snapshot, SnapshotProgress, UnseenCause } from '@mysync/source-mysql';
-import type { Logger } from '@mysync/telemetry';
 
 /** Why a table is read again: what the log told, an ALTER, that its rows were never read, or one of these in an earlier life. */
 export type ResyncCause = UnseenCause | 'alter' | 'captured' | 'unfinished';

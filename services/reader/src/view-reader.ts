@@ -1,6 +1,11 @@
-import { compareBinlogPositions, formatBinlogPosition, formatTableRef, type SourcePosition } from '@mysync/core';
+import {
+  compareBinlogPositions,
+  formatBinlogPosition,
+  formatTableRef,
+  type Logger,
+  type SourcePosition,
+} from '@mysync/core';
 import type { Snapshot, SnapshotProgress } from '@mysync/source-mysql';
-import type { Logger } from '@mysync/telemetry';
 import { IncompleteLog } from '@mysync/transport';
 import type { CapturedTables } from './captured-tables.ts';
 import type { ChangeIntake } from './change-intake.ts';

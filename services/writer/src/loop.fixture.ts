@@ -1,5 +1,7 @@
 /** A partition loop over a log and a sink in memory. */
-import { createMetrics, silentLogger } from '@mysync/telemetry';
+
+import { silentLogger } from '@mysync/core';
+import { createMetrics } from '@mysync/telemetry';
 import type { DeadLetters } from './dead-letters.ts';
 import type { KeyedChange } from './parked-keys.ts';
 import { FastClock, MemorySink, ScriptedPartition, turnsUntil } from './partition.fixture.ts';

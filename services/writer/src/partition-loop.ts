@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { type Clock, causeText, errorForLog, isMysyncError, type TableRef } from '@mysync/core';
+import { type Clock, causeText, errorForLog, isMysyncError, type Logger, type TableRef } from '@mysync/core';
 import { Backoff, type GuardCounts, isRetriableError, retryForever, SequenceGuard } from '@mysync/flow';
 import type { Sink, StreamRef } from '@mysync/sink';
-import { LagTracker, type Logger, type Metrics } from '@mysync/telemetry';
+import { LagTracker, type Metrics } from '@mysync/telemetry';
 import type { AssignedPartition, RecordBatch } from '@mysync/transport';
 import { MessageDecoder } from '@mysync/wire';
 import { Committer } from './committer.ts';

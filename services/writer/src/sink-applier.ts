@@ -1,7 +1,15 @@
-import { type Clock, formatTableRef, isMysyncError, NO_CHANGE, type TableRef, type TableSchema } from '@mysync/core';
+import {
+  type Clock,
+  formatTableRef,
+  isMysyncError,
+  type Logger,
+  NO_CHANGE,
+  type TableRef,
+  type TableSchema,
+} from '@mysync/core';
 import { initialGuardState } from '@mysync/flow';
 import type { ApplyOutcome, Sink, SinkChange, StreamRef } from '@mysync/sink';
-import type { Logger, Metrics } from '@mysync/telemetry';
+import type { Metrics } from '@mysync/telemetry';
 import type { TopicDescription } from '@mysync/transport';
 import type { DeadLetters } from './dead-letters.ts';
 import { type EarlierPlace, EarlierPlaces } from './earlier-places.ts';

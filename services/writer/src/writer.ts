@@ -1,7 +1,7 @@
-import { type Clock, systemClock, type TableRef } from '@mysync/core';
+import { type Clock, type Logger, systemClock, type TableRef } from '@mysync/core';
 import { unlessAborted } from '@mysync/flow';
 import type { Sink } from '@mysync/sink';
-import type { HealthReport, Logger, Metrics } from '@mysync/telemetry';
+import type { HealthReport, Metrics } from '@mysync/telemetry';
 import type { Consumer, TopicSpec, Transport } from '@mysync/transport';
 import { DeadLetterTopic } from './dead-letters.ts';
 import { PartitionLoop, type PartitionStatus } from './partition-loop.ts';

@@ -6,8 +6,7 @@
  * 3. The catalogue is believed for a place only when no statement between there and now changed the table.
  * 4. What cannot be decided is an error that names the command that decides it; it is never guessed.
  */
-import { type BinlogPosition, compareBinlogPositions, type TableRef, tableRefKey } from '@mysync/core';
-import type { Logger } from '@mysync/telemetry';
+import { type BinlogPosition, compareBinlogPositions, type Logger, type TableRef, tableRefKey } from '@mysync/core';
 import type { QueryContext } from '../binlog/query-context.ts';
 import type { Charsets } from '../schema/charsets.ts';
 import type { LazySession } from '../server/lazy-session.ts';

@@ -17,10 +17,10 @@ import {
   type BinlogPosition,
   formatBinlogPosition,
   type GtidSet,
+  type Logger,
   parseGtidSet,
   type SourcePosition,
 } from '@mysync/core';
-import type { Logger } from '@mysync/telemetry';
 import { EVENT, isRowsEvent } from '../binlog/column-types.ts';
 import { EVENT_FLAG, isMadeUp, type LogEvent } from '../binlog/log-event.ts';
 import { type QueryContext, readQueryContext } from '../binlog/query-context.ts';
