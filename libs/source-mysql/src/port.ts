@@ -116,7 +116,7 @@ export interface ServerIdentity {
 export interface StartIntent {
   /** A snapshot would be taken: what refuses one is an error. */
   readonly snapshot: boolean;
-  /** Where reading would go on; `serverUuid` null: on whichever server answers. */
+  /** Where reading would go on; `serverUuid` that of the checkpoint, null without one: on whichever server answers. */
   readonly resume: { readonly position: SourcePosition; readonly serverUuid: string | null } | null;
 }
 
@@ -147,8 +147,11 @@ export interface BinlogSource {
    */
   check(intent?: StartIntent): Promise<readonly Finding[]>;
 
-  /** Connects to the first host that answers. Throws the first finding of level error as a catalogue error. */
-  identify(): Promise<ServerIdentity>;
+  /**
+   * Connects to the first host that answers. Throws the first finding of level error as a catalogue error. `resumes`: reading goes on from a
+   * checkpoint, so that the log is wanted also while no captured table is there.
+   */
+  identify(options?: { readonly resumes?: boolean }): Promise<ServerIdentity>;
 
   /** The captured tables as they are now, for checking mappings. Tables that cannot be captured are left out. */
   tableSchemas(): Promise<readonly TableSchema[]>;

@@ -67,12 +67,13 @@ class MysqlSource implements BinlogSource {
   }
 
   async check(intent?: StartIntent): Promise<readonly Finding[]> {
-    return await this.#with((session) => this.#findings(session, intent));
+    const resumes = typeof intent?.resume?.serverUuid === 'string';
+    return await this.#with((session) => this.#findings(session, resumes, intent));
   }
 
-  async identify(): Promise<ServerIdentity> {
+  async identify({ resumes = false }: { resumes?: boolean } = {}): Promise<ServerIdentity> {
     return await this.#with(async (session) => {
-      for (const finding of await this.#findings(session)) {
+      for (const finding of await this.#findings(session, resumes)) {
         if (finding.level !== 'error') continue;
         const entry = sourceErrors.entries[finding.code as keyof typeof sourceErrors.entries];
         const where = { host: formatHost(session.facts.host) };
@@ -139,7 +140,8 @@ class MysqlSource implements BinlogSource {
     return Promise.resolve();
   }
 
-  async #findings(session: ServerSession, intent?: StartIntent): Promise<readonly Finding[]> {
+  /** `resumes`: a checkpoint is there. */
+  async #findings(session: ServerSession, resumes: boolean, intent?: StartIntent): Promise<readonly Finding[]> {
     const settings = await session.variables(SETTINGS);
     const image = (settings.get('binlog_row_image') ?? '').toUpperCase();
     const tables = await listTables(session, this.#options.captures);
@@ -149,7 +151,7 @@ class MysqlSource implements BinlogSource {
       ...(await checkGrants(session, tables, intent?.snapshot === true)),
       ...(await checkResume(this.#options, session, intent?.resume ?? null)),
       ...(await checkServerId(session, this.#options.serverId, replicaName(this.#options.name))),
-      ...(await checkTables(session, { ...this.#options, image }, tables)),
+      ...(await checkTables(session, { ...this.#options, image, resumes }, tables)),
     ];
   }
 

@@ -119,6 +119,12 @@ export class CapturedTables {
   findLacking(captured: readonly TableRef[], tookSnapshot: boolean): void {
     const { onUnseenChange, logger } = this.#options;
     const left: string[] = [];
+    if (captured.length === 0) {
+      logger.warn(
+        {},
+        'no captured table is there: the log is read for what those that are gone held, and for those made later',
+      );
+    }
     this.#complete.keepOnly(captured);
     for (const table of captured) this.known.add(table);
     for (const table of this.#complete.lackingOf(captured)) {

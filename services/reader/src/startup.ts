@@ -51,7 +51,8 @@ export async function start(options: ReaderOptions, signal: AbortSignal): Promis
     throw readerErrors.READER_CHECKPOINT_OF_OTHER_SOURCE({ message, where: { source: options.sourceName } });
   }
   // a server or a broker that does not answer is waited for for long: a stop is not
-  const server = await unlessAborted(source.identify(), signal);
+  const resumes = loaded !== null && loaded.snapshot.state !== 'running';
+  const server = await unlessAborted(source.identify({ resumes }), signal);
   const topic = await unlessAborted(transport.ensureTopic(options.topic), signal);
   const ranges = await unlessAborted(transport.offsetRanges(topic.name), signal);
   const { sourceName } = options;
@@ -83,8 +84,7 @@ export async function start(options: ReaderOptions, signal: AbortSignal): Promis
     // A tail that was cut short by a stop must not be taken for the whole.
     signal.throwIfAborted();
     const epoch = Math.max(loaded?.epoch ?? 0, ...tails.map((tail) => tail.highestEpoch)) + 1;
-    const fresh = loaded === null || loaded.snapshot.state === 'running';
-    const position = fresh ? await firstPosition(options) : loaded.position;
+    const position = resumes ? loaded.position : await firstPosition(options);
     const transactionCounter = counterFor(options, loaded, tails);
     await keeper.save({
       epoch,
@@ -92,7 +92,7 @@ export async function start(options: ReaderOptions, signal: AbortSignal): Promis
       configFingerprint: options.configFingerprint,
       schemaHistory: options.schemaHistory?.head ?? null,
       // without a snapshot to take, the position is settled: the next start resumes and does not begin anew
-      ...(fresh && position !== null ? { position, snapshot: { state: 'none', completeTables: [] } } : {}),
+      ...(!resumes && position !== null ? { position, snapshot: { state: 'none', completeTables: [] } } : {}),
     });
     return { server, topic, keeper, publisher, epoch, covered, tails, fences, position, transactionCounter };
   } catch (error) {

@@ -1,7 +1,10 @@
-/** A database is dropped while nobody reads its log: the catalogue no longer says what was in it, the log names the database only. */
+/**
+ * Tables are dropped while nobody reads their log. With their database: the catalogue no longer says what was in it, the log names the database only.
+ * All of them: there is nothing to capture for now, and the log has still to be read.
+ */
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
-import { Pipeline, sharedServer, type TestServer } from '@mysync/harness';
+import { Pipeline, runMysync, sharedServer, type TestServer, until } from '@mysync/harness';
 
 let mariadb: TestServer;
 
@@ -24,7 +27,7 @@ for (const transport of ['log', 'kafka'] as const) {
     await pipeline.stopped(first);
 
     await sql.query(`INSERT INTO old VALUES (3, 3); DROP DATABASE ${database}; CREATE DATABASE ${database}`);
-    await sql.query(`USE ${database}; CREATE TABLE other (id INT PRIMARY KEY)`);
+    await sql.query(`USE ${database}`);
     // a life that has seen the catalogue, and dies before it has seen the statement
     const second = pipeline.start('run');
     await second.logged(/"msg":"reader started"/);
@@ -39,3 +42,33 @@ for (const transport of ['log', 'kafka'] as const) {
     assert.deepEqual(await pipeline.differences('redis', ['old', 'young']), []);
   });
 }
+
+test('every captured table is dropped: the log is read on, with a warning; without a checkpoint nothing starts', async () => {
+  await using pipeline = await Pipeline.create({ transport: 'log', sinks: ['redis'], servers: { mariadb } });
+  const { sql, database, redis } = pipeline;
+  const check = async () => {
+    const { code, stdout } = await runMysync(['check', '--json', '--config', pipeline.configFile]);
+    const { findings } = JSON.parse(stdout) as { findings: { code: string; level: string }[] };
+    return { code, level: findings.find((finding) => finding.code === 'SOURCE_TABLES_NONE')?.level };
+  };
+  assert.deepEqual(await check(), { code: 3, level: 'error' });
+  const refused = pipeline.start('run');
+  assert.equal((await refused.ended()).code, 1);
+  assert.match(refused.stderr, /^SOURCE_TABLES_NONE: /m);
+
+  await sql.query('CREATE TABLE t (id INT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 1), (2, 2)');
+  const first = pipeline.start('run');
+  await pipeline.equal(['t']);
+  await pipeline.stopped(first);
+  await sql.query('INSERT INTO t VALUES (3, 3); DROP TABLE t');
+  assert.deepEqual(await check(), { code: 0, level: 'warning' });
+
+  const second = pipeline.start('run');
+  await second.logged(/no captured table is there/);
+  const rows = async (): Promise<string> =>
+    (await redis?.client('cli', ['--scan', '--pattern', `${database}:t:*`])) ?? '';
+  await until('the rows of the dropped table are gone', async () => (await rows()).trim() === '');
+  await sql.query('CREATE TABLE t (id INT PRIMARY KEY, v INT); INSERT INTO t VALUES (2, 9)');
+  await pipeline.equal(['t']);
+  await pipeline.stopped(second);
+});

@@ -11,18 +11,10 @@ import { finding } from './settings.ts';
 
 export async function checkTables(
   session: ServerSession,
-  options: Pick<ResolvedOptions, 'captures' | 'tableRule'> & { readonly image: string },
+  options: Pick<ResolvedOptions, 'captures' | 'tableRule'> & { readonly image: string; readonly resumes: boolean },
   tables: readonly TableRef[],
 ): Promise<Finding[]> {
-  if (tables.length === 0) {
-    return [
-      finding(
-        'error',
-        'SOURCE_TABLES_NONE',
-        'no table that the user can see matches the patterns of the tables to capture',
-      ),
-    ];
-  }
+  if (tables.length === 0) return [noTables(options.resumes)];
   const findings = [
     finding('ok', 'SOURCE_TABLES_NONE', `${tables.length} ${tables.length === 1 ? 'table is' : 'tables are'} captured`),
   ];
@@ -35,6 +27,18 @@ export async function checkTables(
     findings.push(finding(level, 'SOURCE_CASCADE_SUSPECTED', message));
   }
   return findings;
+}
+
+/** With a checkpoint the log has still to be read: for the rows of tables that were dropped meanwhile, and those of tables still to be made. */
+function noTables(resumes: boolean): Finding {
+  const none = 'no table that the user can see matches the patterns of the tables to capture';
+  if (!resumes) return finding('error', 'SOURCE_TABLES_NONE', none);
+  return finding(
+    'warning',
+    'SOURCE_TABLES_NONE',
+    `${none}: the log is read on from the checkpoint, for what tables that are gone held and for tables made later`,
+    'Nothing, where all of them were dropped; else correct the patterns, or let the user see the tables (GRANT SELECT).',
+  );
 }
 
 async function checkTable(
