@@ -56,6 +56,30 @@ const brokerFaults: readonly FaultKind[] = [
     },
   },
   {
+    name: 'leaders change in order',
+    weight: 2,
+    holdMs: [0, 0],
+    fits: onKafka,
+    settled: true,
+    alone: true,
+    strike: async (scene) => {
+      await scene.moveLeaders();
+      return async () => undefined;
+    },
+  },
+  {
+    name: 'restart a broker in order',
+    weight: 2,
+    holdMs: [0, 1500],
+    fits: onKafka,
+    strike: async (scene, dice) => {
+      const kafka = scene.stage.server('kafka');
+      const broker = await aLeader(scene, dice);
+      await kafka.down(broker);
+      return () => kafka.upPart(broker);
+    },
+  },
+  {
     name: 'reader killed while a leader is frozen',
     endsProcesses: true,
     weight: 2,

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { randomName, until } from '@mysync/harness';
-import { type Admin, type EachBatchPayload, Kafka, logLevel } from 'kafkajs';
+import { type Admin, type EachBatchPayload, Kafka, logLevel, type PartitionMetadata } from 'kafkajs';
 import { type Database, open, type RootDatabase } from 'lmdb';
 
 const READ_MS = 40_000;
@@ -222,8 +222,23 @@ export class KafkaEye implements LogEye {
 
   /** Ids of the brokers that lead a partition. */
   async leaders(): Promise<readonly number[]> {
-    const { topics } = await this.#admin.fetchTopicMetadata({ topics: [this.#topic] });
-    return topics.flatMap(({ partitions }) => partitions.map(({ leader }) => leader)).filter((leader) => leader > 0);
+    return (await this.#partitions()).map(({ leader }) => leader).filter((leader) => leader > 0);
+  }
+
+  /** Has each partition led by its next replica: the brokers give leadership to the first of the list, and this is another now. */
+  async moveLeaders(): Promise<void> {
+    const partitions = await this.#partitions();
+    const partitionAssignment = partitions.map(({ partitionId: partition, replicas: [first = 0, ...others] }) => ({
+      partition,
+      replicas: [...others, first],
+    }));
+    await this.#admin.alterPartitionReassignments({ topics: [{ topic: this.#topic, partitionAssignment }] });
+    await until('other brokers lead', async () => {
+      const moved = await this.#partitions();
+      return partitionAssignment.every(({ partition, replicas: [first] }) =>
+        moved.some(({ partitionId, leader }) => partitionId === partition && leader === first),
+      );
+    });
   }
 
   async committed(group: string): Promise<readonly number[]> {
@@ -236,5 +251,10 @@ export class KafkaEye implements LogEye {
 
   async close(): Promise<void> {
     await this.#admin.disconnect();
+  }
+
+  async #partitions(): Promise<readonly PartitionMetadata[]> {
+    const { topics } = await this.#admin.fetchTopicMetadata({ topics: [this.#topic] });
+    return topics.flatMap(({ partitions }) => partitions);
   }
 }

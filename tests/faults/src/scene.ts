@@ -167,6 +167,12 @@ export class Scene {
     return log instanceof KafkaEye ? await log.leaders() : [];
   }
 
+  /** Has every partition of the topic led by another broker, with nobody dead. */
+  async moveLeaders(): Promise<void> {
+    const log = await this.watch.log();
+    if (log instanceof KafkaEye) await log.moveLeaders();
+  }
+
   /** How far each partition of the embedded log was compacted. */
   async logCleaned(): Promise<readonly number[]> {
     return (await this.watch.log()).cleaned();

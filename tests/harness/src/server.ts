@@ -46,12 +46,12 @@ export class TestServer {
     return this;
   }
 
-  /** An orderly stop; the data stay. */
-  async down(): Promise<void> {
-    await this.#script('down', []);
+  /** An orderly stop; the data stay. `part` narrows it to one node, for example `n2`. */
+  async down(part?: string): Promise<void> {
+    await this.#script('down', [], part);
   }
 
-  /** kill -9; the data stay. `part` narrows it to one node, for example `n2`. */
+  /** kill -9; the data stay. */
   async kill(part?: string): Promise<void> {
     await this.#script('kill', [], part);
   }
