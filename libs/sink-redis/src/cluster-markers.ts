@@ -12,7 +12,7 @@
  */
 import { type StreamRef, sinkErrors } from '@mysync/sink';
 import { type CopyPlace, parsePlaces, placesOf, placesText, slotsOf } from './copy-places.ts';
-import { redisFailure, replyCode } from './failure.ts';
+import { noMarker, redisFailure, replyCode } from './failure.ts';
 import type { RedisNames } from './names.ts';
 import type { ClusterRouter, SlotRequest } from './router.ts';
 import { markerScript } from './script.ts';
@@ -199,7 +199,7 @@ export class ClusterMarkers {
   #failure(stream: StreamRef, slot: number, error: Error): Error {
     const key = this.#names.marker(stream, slot);
     if (replyCode(error) === 'WRONGTYPE') {
-      return sinkErrors.SINK_MARKER_INVALID({ message: `what stands at ${key} is not a marker`, where: { key } });
+      return noMarker(key, error.message);
     }
     return redisFailure(error, `slot ${slot}`);
   }

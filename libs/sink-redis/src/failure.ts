@@ -37,3 +37,8 @@ export function redisFailure(error: unknown, where: string): MysyncError {
   if (code === '' || AWAY.has(code)) return sinkErrors.SINK_UNREACHABLE(details);
   return redisErrors.REDIS_REPLY_UNEXPECTED(details);
 }
+
+/** Something else stands at the marker's key; `reply`: what Redis says of it. */
+export function noMarker(key: string, reply: string): MysyncError {
+  return sinkErrors.SINK_MARKER_INVALID({ message: `what stands at ${key} is not a marker: ${reply}`, where: { key } });
+}

@@ -1,7 +1,7 @@
 /** Rows, index sets, time to live: what a reader of Redis sees. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { ColumnValue, TableSchema } from '@mysync/core';
+import { type ColumnValue, isMysyncError, type TableSchema } from '@mysync/core';
 import { randomName, startServer, type TestServer } from '@mysync/harness';
 import type { SinkChange } from '@mysync/sink';
 import { del, itemRow, items, put, TrialWriter } from '@mysync/sink/conformance';
@@ -234,8 +234,44 @@ test('what is not ours at the key is refused and left alone, at the row, in an i
     `mysync:m:{0}${writer.stream.topic}:0`.replace('{0}', tagOf(await markerKeys(writer.stream.topic))),
     'x',
   );
-  await assert.rejects(writer.sink.readMarker(writer.stream), { code: 'SINK_MARKER_INVALID' });
-  await assert.rejects(writer.apply(), { code: 'SINK_MARKER_INVALID' });
+  await assert.rejects(writer.sink.readMarker(writer.stream), { code: 'SINK_MARKER_INVALID', message: /mysync:m:/ });
+  await assert.rejects(writer.apply(), { code: 'SINK_MARKER_INVALID', message: /mysync:m:/ });
+});
+
+test('a version key that is not ours is the matter of its row alone', async () => {
+  const schema = items(randomName('db'));
+  const db = schema.database;
+  const version = (id: number): string => `mysync:v:{${db}:${id}}`;
+  await redis.rpush(version(1), 'x');
+  await redis.set(version(2), 'a text of somebody else, longer than a version is');
+  await redis.set(version(3), 'short');
+  const rules: Partial<RedisTableRule>[] = [{}, { ttlSeconds: 100 }, { as: 'json' }, indexed];
+  for (const [round, rule] of rules.entries()) {
+    await using writer = await writerFor(rule);
+    for (const make of [put, del]) {
+      const changes = [1, 2, 3, 4].map((id) => make(schema, itemRow(id), 10 * round + (make === put ? 1 : 2)));
+      const outcome = await writer.apply(...changes);
+      assert.ok(outcome.status === 'refused');
+      assert.deepEqual(
+        outcome.refusals.map(({ index, error }) => [index, isMysyncError(error) && error.code]),
+        [0, 1, 2].map((index) => [index, 'SINK_WRONG_TYPE']),
+      );
+      const [list, text, short] = outcome.refusals.map(({ error }) => error.message);
+      assert.match(list ?? '', /version key mysync:v:\{db_\w+:1\} holds a list/);
+      assert.match(text ?? '', /version key mysync:v:\{db_\w+:2\} holds something else than a version/);
+      assert.match(short ?? '', /version key mysync:v:\{db_\w+:3\} holds something else than a version/);
+      assert.equal(await redis.exists(`${db}:1`, `${db}:2`, `${db}:3`, `${db}:4`), make === put ? 1 : 0);
+    }
+    // nor does it stand in the way of a TRUNCATE
+    await writer.applied(0, put(schema, itemRow(4), 10 * round + 3));
+    await writer.applied(0, { kind: 'clear', table: schema, version: BigInt(10 * round + 4), offset: 9 });
+    assert.deepEqual(await redis.keys(`${db}:*`), []);
+  }
+  assert.deepEqual(await redis.lrange(version(1), 0, -1), ['x']);
+  // moved away: the row comes in
+  await redis.del(version(1), version(2), version(3));
+  await using writer = await writerFor({});
+  await writer.applied(0, put(schema, itemRow(1), 1), put(schema, itemRow(2), 1), put(schema, itemRow(3), 1));
 });
 
 async function markerKeys(topic: string): Promise<string[]> {

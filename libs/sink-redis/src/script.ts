@@ -37,6 +37,11 @@ local function finish()
   if A[5] ~= '-' then call('HSET', K[1], 'm', sub(A[5], 2), 'p', '') elseif A[4] ~= '' then call('HSET', K[1], 'p', A[4]) end
 end
 local function typeof(key) return call('TYPE', key).ok end
+-- Whether what stands at a companion's key is one. Somebody else's value there says nothing of the row.
+local function isversion(value)
+  local mark = type(value) == 'string' and #value > 36 and string.byte(value, 17)
+  return mark == 43 or mark == 45
+end
 local function memberships(record) return #record > 37 and cmsgpack.unpack(sub(record, 38)) or {} end
 local function leave(entry)
   if entry[2] == 's' then call('SREM', entry[3], entry[4]) else call('ZREM', entry[3], entry[4]) end
@@ -159,9 +164,15 @@ for row = 1, tonumber(A[6]) do
   end
   local op, record, key, companion = A[i], A[i + 1], K[k], K[k + 1]
   k = k + 2
-  local old = call('GET', companion)
-  local newer = not old or sub(old, 1, 16) < sub(record, 1, 16)
-  if not newer and sub(old, 1, 16) ~= sub(record, 1, 16) then stale = stale + 1 end
+  local old = pcall('GET', companion)
+  local newer = not old
+  if isversion(old) then
+    newer = sub(old, 1, 16) < sub(record, 1, 16)
+    if not newer and sub(old, 1, 16) ~= sub(record, 1, 16) then stale = stale + 1 end
+  elseif old then
+    local found = typeof(companion)
+    refuse(row, 'its version key ' .. companion .. ' holds ' .. (found == 'string' and 'something else than a version' or 'a ' .. found))
+  end
   if op == 'h' then
     if newer then
       local why
@@ -209,15 +220,15 @@ return {'ok', stale}
 
 /**
  * ARGV 6: how many rows; 7: seconds that deletions are kept; 8: stream and table; 9: version, 16 hex digits. KEYS from 2:
- * key and companion of each row that may have to go. What others have put in the place of a row or of an index stays: the row is not there
- * any more.
+ * key and companion of each row that may have to go. What others have put in the place of a row, of its companion or of an index stays: the row is
+ * not there any more.
  */
 export const clearScript = script(`${PRELUDE}
 local id, version = A[8], A[9]
 for row = 1, tonumber(A[6]) do
   local key, companion = K[row * 2], K[row * 2 + 1]
-  local old = call('GET', companion)
-  if old and sub(old, 26, 37) == id and sub(old, 17, 17) == '+' and sub(old, 1, 16) < version then
+  local old = pcall('GET', companion)
+  if isversion(old) and sub(old, 26, 37) == id and sub(old, 17, 17) == '+' and sub(old, 1, 16) < version then
     local found = typeof(key)
     if found == 'hash' or found == 'string' then call('DEL', key) end
     for _, entry in ipairs(memberships(old)) do

@@ -14,7 +14,7 @@ import { checkServer, unreachable } from './check.ts';
 import { ChunkSender, newChunk, refusedRows } from './chunk-sender.ts';
 import { RedisConnection } from './connection.ts';
 import { redisErrors } from './errors.ts';
-import { noErrors, redisFailure, replyCode } from './failure.ts';
+import { noErrors, noMarker, redisFailure, replyCode } from './failure.ts';
 import { takeBack } from './mapper.ts';
 import { type RedisNames, recordId, redisNames } from './names.ts';
 import type { RedisSettings } from './options.ts';
@@ -53,7 +53,9 @@ export class SingleServer implements RedisBackend {
     const connection = await this.#get();
     const key = this.#names.marker(stream, 0);
     const [reply] = await connection.callAll([['HGET', key, 'm']]);
-    if (reply instanceof Error) throw this.#failure(reply, connection, key);
+    if (reply instanceof Error) {
+      throw replyCode(reply) === 'WRONGTYPE' ? noMarker(key, reply.message) : this.#failure(reply, connection);
+    }
     return typeof reply === 'string' ? reply : null;
   }
 
@@ -166,7 +168,7 @@ export class SingleServer implements RedisBackend {
   #outcome(sender: ChunkSender, refusals: Refusal[], connection: RedisConnection): ApplyOutcome {
     let stale = 0;
     for (const { reply, places } of sender.results) {
-      if (reply instanceof Error) throw this.#failure(reply, connection, sender.marker);
+      if (reply instanceof Error) throw this.#failure(reply, connection);
       switch (reply[0]) {
         case 'ok':
           stale += reply[1];
@@ -175,10 +177,7 @@ export class SingleServer implements RedisBackend {
           if (reply[2] === 1 && reply[1] === sender.next) return { status: 'applied', stale: 0 };
           return { status: 'marker-moved' };
         case 'no-marker':
-          throw sinkErrors.SINK_MARKER_INVALID({
-            message: `what stands at ${sender.marker} is not a marker: ${reply[1]}`,
-            where: { key: sender.marker },
-          });
+          throw noMarker(sender.marker, reply[1]);
         case 'refused':
           refusals.push(...refusedRows(reply, places));
           break;
@@ -192,14 +191,8 @@ export class SingleServer implements RedisBackend {
     return { status: 'refused', refusals: refusals.sort((a, b) => a.index - b.index) };
   }
 
-  #failure(error: Error, connection: RedisConnection, marker: string): Error {
+  #failure(error: Error, connection: RedisConnection): Error {
     const code = replyCode(error);
-    if (code === 'WRONGTYPE') {
-      return sinkErrors.SINK_MARKER_INVALID({
-        message: `what stands at ${marker} is not a marker`,
-        where: { key: marker },
-      });
-    }
     if (LEAVE.has(code)) connection.destroy(error.message);
     // The next connection loads the scripts again.
     if (code === 'NOSCRIPT') {

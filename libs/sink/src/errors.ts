@@ -13,7 +13,7 @@ export const sinkErrors = errorCatalogue({
   SINK_DENIED: { remedy: 'Check the user, the password and the rights of the sink.', retriable: false },
   SINK_WRONG_TYPE: {
     remedy:
-      'Something else stands at the target key. Move it away or change the key template, then restart the writer.',
+      'Something else stands at the key of the row, of its version or of an index. Move it away or change the key template, then restart the writer; `mysync dlq retry` where the row was parked.',
     retriable: false,
   },
   SINK_VALUE_REFUSED: {
@@ -21,7 +21,8 @@ export const sinkErrors = errorCatalogue({
     retriable: false,
   },
   SINK_MARKER_INVALID: {
-    remedy: 'The applied marker is not one of MySync. Rebuild the sink, or restore the marker.',
+    remedy:
+      'Something that is not of MySync stands where the applied marker belongs; the message names the place. Move it away and rebuild the sink (docs/runbook/start-again.md), or put the marker back as it was; then restart the writer.',
     retriable: false,
   },
 });
