@@ -1,4 +1,5 @@
-/** Names and numbers that the caller of the command gives. */
+/** Names, numbers and files that the caller of the command gives. */
+import { readFile } from 'node:fs/promises';
 import { didYouMean } from '@mysync/mapping';
 import { type CommandContext, usageError } from './context.ts';
 import { commandErrors } from './errors.ts';
@@ -39,4 +40,15 @@ export function wholeNumber(context: CommandContext, option: string, text: strin
     option === '--from' ? 'earliest, latest, or an offset: a whole number from 0' : 'a whole number from 0';
   const details = { message: `${option} is '${text}'`, remedy: `Allowed: ${allowed}.`, where: { option } };
   usageError(context, commandErrors.COMMAND_VALUE_INVALID(details));
+}
+
+/** The text of the file that an option names. */
+export async function readGiven(context: CommandContext, option: string, path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (cause) {
+    const remedy = 'Name a file that this user can read.';
+    const details = { message: `${option}: ${path} cannot be read`, remedy, where: { option }, cause };
+    usageError(context, commandErrors.COMMAND_VALUE_INVALID(details));
+  }
 }

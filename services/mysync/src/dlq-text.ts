@@ -1,0 +1,57 @@
+/** The tables that `mysync dlq` prints. */
+import type { Act } from '@mysync/writer';
+import type { ActedItem } from './dlq-act.ts';
+import type { DlqItem } from './dlq-items.ts';
+import type { DlqSelection } from './dlq-streams.ts';
+import { count, table } from './output.ts';
+
+export function itemsText(items: readonly DlqItem[], { sink, source, table: only }: DlqSelection): string {
+  if (items.length === 0) {
+    const isAll = sink === undefined && source === undefined && only === undefined;
+    return isAll ? 'Nothing: the sinks took every change.\n' : 'Nothing of what was asked for is set aside.\n';
+  }
+  const head = ['id', 'sink', 'kind', 'row', 'waiting', 'since', 'why'];
+  const rows = items.map((each) => [
+    each.id,
+    each.sink,
+    each.kind,
+    `${each.table} ${each.key}`,
+    String(each.waiting),
+    each.since,
+    `${each.code}: ${each.reason.split('\n', 1)[0] ?? ''}`,
+  ]);
+  return table([head, ...rows]);
+}
+
+export function resultsText(results: readonly ActedItem[]): string {
+  if (results.length === 0) return 'Nothing to do.\n';
+  const rows = results.map((each) => [
+    each.id,
+    `${each.table} ${each.key}`,
+    each.result,
+    each.result === 'refused' || each.result === 'gone' ? explain(each) : '',
+  ]);
+  return `${table(rows)}${count(results.length, 'change')}\n`;
+}
+
+function explain({ result, code, reason }: ActedItem): string {
+  if (result === 'refused') return `${code}: ${reason}`;
+  return 'its newest state is not in the log any more: change the row in the source, then retry; or discard';
+}
+
+export function actsText(acts: readonly Act[]): string {
+  if (acts.length === 0) return 'Nobody has retried or discarded anything.\n';
+  const head = ['when', 'who', 'what', 'phase', 'id', 'row', 'result'];
+  const rows = acts.flatMap((act) =>
+    act.items.map((item) => [
+      new Date(act.atMs).toISOString(),
+      act.by,
+      act.act,
+      act.phase,
+      item.id,
+      item.row,
+      item.result ?? '',
+    ]),
+  );
+  return table([head, ...rows]);
+}
