@@ -13,26 +13,21 @@
  *     begin ──► rows, savepoints ──► commit ──► ready ──(drain)──► between transactions
  *                     └─ rollback: discarded ───────────────────────────┘
  */
-import {
-  type BinlogPosition,
-  formatBinlogPosition,
-  type GtidSet,
-  type Logger,
-  parseGtidSet,
-  type SourcePosition,
-} from '@mysync/core';
+import { type BinlogPosition, formatBinlogPosition, type Logger, type SourcePosition } from '@mysync/core';
 import { EVENT, isRowsEvent } from '../binlog/column-types.ts';
-import { EVENT_FLAG, isMadeUp, type LogEvent } from '../binlog/log-event.ts';
+import { isMadeUp, type LogEvent } from '../binlog/log-event.ts';
 import { type QueryContext, readQueryContext } from '../binlog/query-context.ts';
-import { fileReplaced, sourceErrors } from '../errors.ts';
+import { sourceErrors } from '../errors.ts';
 import type { Definitions } from '../history/definitions.ts';
 import type { ResolvedOptions } from '../options.ts';
 import type { SourceItem } from '../port.ts';
 import type { PartialRows } from '../reread/partial-rows.ts';
 import type { TableBook } from '../schema/table-book.ts';
+import { LogBoundary } from './log-boundary.ts';
 import { LogCursor } from './log-position.ts';
 import { EventSpot, MappedRows } from './mapped-rows.ts';
 import { OpenTransaction } from './open-transaction.ts';
+import { readOtherEvent } from './other-event.ts';
 import { readStatement, type StatementMeaning } from './statement.ts';
 import { StatementEffects, type TableEffect } from './statement-effects.ts';
 import type { TransactionSpool } from './transaction-spool.ts';
@@ -60,17 +55,10 @@ export class TransactionAssembler {
   readonly #rows: MappedRows;
   readonly #effects: StatementEffects;
   readonly #cursor: LogCursor;
-  readonly #gtids: GtidSet;
-  /** Of the file in hand, in seconds; 0 before it has said so. */
-  #fileCreated: number;
-  /** '' in the position means unknown unless the log is read from a file's start, which tells. */
-  #gtidsKnown: boolean;
-  #boundary: SourcePosition;
-  /** Of the event in hand, when it stands elsewhere than where reading is; else ''. */
-  #placeFile = '';
+  readonly #boundary: LogBoundary;
+  /** Of the event in hand. */
   readonly #spot = new EventSpot();
   #timeMicros = 0;
-  #moved = false;
   #open: OpenTransaction | undefined;
   #ready: OpenTransaction | undefined;
 
@@ -79,19 +67,16 @@ export class TransactionAssembler {
     this.#logger = options.logger;
     this.#book = options.book;
     this.#spool = options.spool;
-    this.#rows = new MappedRows({ ...options, boundary: () => this.#boundary });
+    this.#rows = new MappedRows({ ...options, boundary: () => this.boundary });
     this.#effects = new StatementEffects(options);
-    const { from } = options;
+    const { flavor, from } = options;
     this.#cursor = new LogCursor(from.file, from.offset);
-    this.#gtids = parseGtidSet(options.flavor, from.gtidSet);
-    this.#gtidsKnown = from.gtidSet !== '';
-    this.#fileCreated = from.fileCreated ?? 0;
-    this.#boundary = from;
+    this.#boundary = new LogBoundary({ flavor, from, cursor: this.#cursor });
   }
 
   /** The end of the last transaction that was drained or held nothing for us. */
   get boundary(): SourcePosition {
-    return this.#boundary;
+    return this.#boundary.position;
   }
 
   /** A transaction is complete: `drain` it before the next event. */
@@ -101,20 +86,13 @@ export class TransactionAssembler {
 
   /** A promise only where something must be asked from the server. */
   process(event: LogEvent): Promise<void> | undefined {
-    const { place } = event;
-    this.#placeFile = place?.file ?? '';
-    const at =
-      place !== undefined
-        ? place.offset
-        : event.type === EVENT.ROTATE || isMadeUp(event)
-          ? this.#cursor.offset
-          : this.#cursor.pass(event.length, event.nextOffset);
+    this.#goTo(event);
     if (event.seconds > 0) this.#timeMicros = event.seconds * 1_000_000;
     if (event.type === EVENT.TABLE_MAP) {
-      this.#opened(at);
-      return this.#rows.map(event, this.#spotAt(at));
+      this.#opened();
+      return this.#rows.map(event, this.#spot);
     }
-    if (isRowsEvent(event.type)) return this.#rows.rows(event, this.#spotAt(at), this.#opened(at));
+    if (isRowsEvent(event.type)) return this.#rows.rows(event, this.#spot, this.#opened());
     const { control } = event;
     switch (control.kind) {
       case 'rotate':
@@ -122,33 +100,33 @@ export class TransactionAssembler {
         if (control.file === this.#cursor.file) return undefined;
         this.#abandon();
         this.#cursor.moveTo(control.file, control.offset);
-        this.#fileCreated = 0;
-        this.#pass('');
+        this.#boundary.passFile();
         return undefined;
       case 'gtid':
-        this.#begin(at, control.gtid, control.commitTimeMicros, false, false);
+        this.#begin(control.gtid, control.commitTimeMicros, false, false);
         return undefined;
       case 'mariadb-gtid':
-        this.#begin(at, control.gtid, 0, control.standalone, !control.standalone);
+        this.#begin(control.gtid, 0, control.standalone, !control.standalone);
         if (control.preparedXa && this.#open !== undefined) this.#open.isXa = true;
         if (control.idle && this.#open !== undefined) this.#open.isIdle = true;
         return undefined;
       case 'gtid-set':
-        this.#learnGtids(control.gtidSet);
+        this.#boundary.learnGtids(control.gtidSet);
+        if (this.#open === undefined) this.#boundary.pass('');
         return undefined;
       case 'xid':
         this.#commit();
         return undefined;
       case 'xa-prepare':
-        if (!control.onePhase && this.#spool.count > 0) throw this.#unreadable(at, 'prepared rows that were not held');
+        if (!control.onePhase && this.#spool.count > 0) throw this.#unreadable('prepared rows that were not held');
         if (control.onePhase) this.#commit();
         else this.#finishEmpty();
         return undefined;
       case 'query':
-        if (control.bytes === null) return this.#query(event, control.statement, control.database, at);
-        return this.#queryInCharset(event, control.bytes, control.database, at);
+        if (control.bytes === null) return this.#query(event, control.statement, control.database);
+        return this.#queryInCharset(event, control.bytes, control.database);
       default:
-        this.#other(event, at);
+        this.#other(event);
         return undefined;
     }
   }
@@ -186,31 +164,42 @@ export class TransactionAssembler {
   #drained(open: OpenTransaction, items: SourceItem[]): void {
     open.tellUnseen(items);
     this.#ready = undefined;
-    this.#pass(open.id.gtid);
-    this.#moved = false;
-    items.push({ kind: 'commit', position: this.#boundary, ordinals: open.ordinals });
+    this.#boundary.pass(open.id.gtid);
+    this.#boundary.told();
+    items.push({ kind: 'commit', position: this.boundary, ordinals: open.ordinals });
   }
 
   /** What moved since the last item without one, if anything did. */
   takeKeepalive(): SourceItem | undefined {
-    if (!this.#moved || this.#open !== undefined) return undefined;
-    this.#moved = false;
-    return { kind: 'keepalive', position: this.#boundary, timeMicros: this.#timeMicros };
+    if (!this.#boundary.hasMoved || this.#open !== undefined) return undefined;
+    this.#boundary.told();
+    return { kind: 'keepalive', position: this.boundary, timeMicros: this.#timeMicros };
   }
 
   // --- transactions ---------------------------------------------------------------------------------------------
 
-  #begin(at: number, gtid: string, commitTimeMicros: number, standalone: boolean, inBlock: boolean): void {
+  /** The place of the event in hand: inside a payload or a prepared transaction it says so itself. */
+  #goTo(event: LogEvent): void {
+    const { place } = event;
+    const spot = this.#spot;
+    spot.file = place?.file ?? '';
+    if (place !== undefined) spot.offset = place.offset;
+    else if (event.type === EVENT.ROTATE || isMadeUp(event)) spot.offset = this.#cursor.offset;
+    else spot.offset = this.#cursor.pass(event.length, event.nextOffset);
+    spot.readFile = this.#cursor.file;
+  }
+
+  #begin(gtid: string, commitTimeMicros: number, standalone: boolean, inBlock: boolean): void {
     this.#abandon();
-    const id = { file: this.#cursor.file, offset: at, gtid, ordinal: 0 };
+    const id = { file: this.#cursor.file, offset: this.#spot.offset, gtid, ordinal: 0 };
     const time = commitTimeMicros > 0 ? commitTimeMicros : this.#timeMicros;
     const { name, serverUuid } = this.#options;
     this.#open = new OpenTransaction({ source: name, serverUuid, id, commitTimeMicros: time, standalone, inBlock });
   }
 
   /** Of an event that needs one: logs without GTID events begin with BEGIN, or with the statement itself. */
-  #opened(at: number): OpenTransaction {
-    if (this.#open === undefined) this.#begin(at, '', 0, false, false);
+  #opened(): OpenTransaction {
+    if (this.#open === undefined) this.#begin('', 0, false, false);
     return this.#open as OpenTransaction;
   }
 
@@ -232,70 +221,37 @@ export class TransactionAssembler {
     this.#open = undefined;
     this.#spool.clear();
     this.#rows.clear();
-    this.#pass(gtid);
+    this.#boundary.pass(gtid);
   }
 
   /** A new file or transaction begins: what was open never ended (the server crashed while it wrote it). */
   #abandon(): void {
     if (this.#open !== undefined) {
-      this.#logger.debug({ position: this.#place(this.#open.id.offset) }, 'a transaction has no end in the log');
+      this.#logger.debug({ position: formatBinlogPosition(this.#open.id) }, 'a transaction has no end in the log');
     }
     this.#open = undefined;
     this.#spool.clear();
     this.#rows.clear();
   }
 
-  #pass(gtid: string): void {
-    // reading began behind a set of GTIDs: no place in the log is behind it before the first transaction that was not in it
-    if (this.#boundary.file === '' && gtid === '') return;
-    if (gtid !== '') this.#gtids.add(gtid);
-    this.#moved = true;
-    const { file, offset } = this.#cursor;
-    this.#boundary = this.#stamped(file, offset, this.#gtidsKnown ? this.#gtids.toString() : '');
-  }
-
-  #stamped(file: string, offset: number, gtidSet: string): SourcePosition {
-    const fileCreated = this.#fileCreated;
-    return fileCreated === 0 ? { file, offset, gtidSet } : { file, offset, gtidSet, fileCreated };
-  }
-
-  /** Every connection begins with the format of its first file, from wherever in it the log is asked for. */
-  #learnFile(seconds: number): void {
-    if (seconds === 0) return;
-    if (this.#fileCreated !== 0 && this.#fileCreated !== seconds) {
-      throw fileReplaced(formatBinlogPosition(this.#boundary), this.#fileCreated, seconds);
-    }
-    this.#fileCreated = seconds;
-    const { file, offset, gtidSet } = this.#boundary;
-    if (file === this.#cursor.file) this.#boundary = this.#stamped(file, offset, gtidSet);
-  }
-
-  /** It comes before any transaction of its file, and tells what happened before that. */
-  #learnGtids(text: string): void {
-    // MySQL: also what was declared as executed and never logged (gtid_purged)
-    if (!this.#gtidsKnown || this.#options.flavor === 'mysql') this.#gtids.addAll(text);
-    this.#gtidsKnown = true;
-    if (this.#open === undefined) this.#pass('');
-  }
-
   // --- statements -----------------------------------------------------------------------------------------------
 
   /** The server writes statements down, also those that it words itself, in the charset of their client (seen on both). */
-  async #queryInCharset(event: LogEvent, bytes: Buffer, database: string, at: number): Promise<void> {
-    const { clientCollation } = this.#context(event, at);
-    await this.#query(event, await this.#book.statementText(bytes, clientCollation), database, at);
+  async #queryInCharset(event: LogEvent, bytes: Buffer, database: string): Promise<void> {
+    const { clientCollation } = this.#context(event);
+    await this.#query(event, await this.#book.statementText(bytes, clientCollation), database);
   }
 
   /** A promise only where definitions of tables may change. */
-  #query(event: LogEvent, statement: string, database: string, at: number): Promise<void> | undefined {
+  #query(event: LogEvent, statement: string, database: string): Promise<void> | undefined {
     const meaning = readStatement(statement, database);
     switch (meaning.kind) {
       case 'begin':
-        this.#opened(at).inBlock = true;
+        this.#opened().inBlock = true;
         return undefined;
       case 'xa-start':
-        this.#opened(at).inBlock = true;
-        this.#opened(at).isXa = true;
+        this.#opened().inBlock = true;
+        this.#opened().isXa = true;
         return undefined;
       case 'xa-end':
         return undefined;
@@ -311,24 +267,24 @@ export class TransactionAssembler {
         this.#commit();
         return undefined;
       case 'savepoint':
-        this.#opened(at);
+        this.#opened();
         this.#spool.mark(meaning.name);
         return undefined;
       case 'rollback-to': {
-        const open = this.#opened(at);
+        const open = this.#opened();
         if (!this.#spool.rollbackTo(meaning.name)) {
-          throw this.#unreadable(at, `a rollback to the savepoint ${meaning.name}, which was not set before`);
+          throw this.#unreadable(`a rollback to the savepoint ${meaning.name}, which was not set before`);
         }
         open.ordinals = this.#spool.count;
         return undefined;
       }
       default: {
-        const open = this.#opened(at);
+        const open = this.#opened();
         if (open.isIdle) {
           this.#finishEmpty();
           return undefined;
         }
-        const noted = this.#note(event, statement, database, at);
+        const noted = this.#note(event, statement, database);
         if (noted !== undefined) return noted.then(() => this.#take(open, meaning, statement));
         this.#take(open, meaning, statement);
         return undefined;
@@ -336,12 +292,14 @@ export class TransactionAssembler {
     }
   }
 
-  #note(event: LogEvent, statement: string, database: string, at: number): Promise<void> | undefined {
+  #note(event: LogEvent, statement: string, database: string): Promise<void> | undefined {
     const { definitions } = this.#options;
     if (definitions === undefined) return undefined;
-    const place: BinlogPosition = { file: this.#placeFile === '' ? this.#cursor.file : this.#placeFile, offset: at };
-    const context = (): QueryContext => this.#context(event, at);
-    return definitions.note(statement, database, context, place, this.#boundary.file === '' ? place : this.#boundary);
+    const { file, offset, readFile } = this.#spot;
+    const place: BinlogPosition = { file: file === '' ? readFile : file, offset };
+    const last = this.boundary;
+    const context = (): QueryContext => this.#context(event);
+    return definitions.note(statement, database, context, place, last.file === '' ? place : last);
   }
 
   #take(open: OpenTransaction, meaning: StatementMeaning, statement: string): void {
@@ -369,73 +327,46 @@ export class TransactionAssembler {
 
   // --- everything else ------------------------------------------------------------------------------------------
 
-  #other(event: LogEvent, at: number): void {
-    switch (event.type) {
-      case EVENT.HEARTBEAT:
-      case EVENT.HEARTBEAT_V2:
+  #other(event: LogEvent): void {
+    const kind = readOtherEvent(event);
+    switch (kind) {
+      case 'nothing':
+        return;
+      case 'heartbeat':
         // the server has nothing newer: its log is read up to now
         if (this.#open !== undefined) return;
         this.#timeMicros = this.#options.clock.now() * 1000;
-        this.#pass('');
+        this.#boundary.pass('');
         return;
-      case EVENT.STOP:
-      case EVENT.BINLOG_CHECKPOINT:
-        if (this.#open === undefined) this.#pass('');
+      case 'between':
+        if (this.#open === undefined) this.#boundary.pass('');
         return;
-      case EVENT.FORMAT_DESCRIPTION:
-        this.#learnFile(event.seconds);
+      case 'format':
+        this.#boundary.learnFile(event.seconds);
         return;
-      case EVENT.APPEND_BLOCK: // pieces of a file: the statement that loads them comes by itself
-      case EVENT.BEGIN_LOAD_QUERY:
-      case EVENT.DELETE_FILE:
-      case EVENT.INTVAR:
-      case EVENT.RAND:
-      case EVENT.USER_VAR:
-      case EVENT.IGNORABLE:
-      case EVENT.ROWS_QUERY:
-      case EVENT.TRANSACTION_CONTEXT:
-      case EVENT.VIEW_CHANGE:
-      case EVENT.ANNOTATE_ROWS:
-      case EVENT.START_ENCRYPTION:
-      case EVENT.TRANSACTION_PAYLOAD: // what is in it comes by itself
-        return;
-      case EVENT.PARTIAL_UPDATE_ROWS: {
+      case 'partial-update':
         if (this.#rows.isForNobody(event)) return;
         // those of captured tables come as whole ones
-        throw this.#unreadable(at, 'a partial JSON update');
-      }
-      case EVENT.INCIDENT:
-        throw this.#unreadable(at, 'an incident: the server says that changes are missing from its log');
-      default:
-        if ((event.flags & EVENT_FLAG.IGNORABLE) !== 0) return;
-        throw this.#unreadable(at, `an event of the unknown type ${event.type}`);
+        throw this.#unreadable('a partial JSON update');
+      case 'incident':
+        throw this.#unreadable('an incident: the server says that changes are missing from its log');
+      case 'unknown':
+        throw this.#unreadable(`an event of the unknown type ${event.type}`);
     }
   }
 
-  #spotAt(offset: number): EventSpot {
-    const spot = this.#spot;
-    spot.file = this.#placeFile;
-    spot.offset = offset;
-    spot.readFile = this.#cursor.file;
-    return spot;
-  }
-
-  #place(offset: number): string {
-    return `${this.#placeFile === '' ? this.#cursor.file : this.#placeFile}:${offset}`;
-  }
-
-  #context(event: LogEvent, at: number): QueryContext {
+  #context(event: LogEvent): QueryContext {
     try {
       return readQueryContext(event.buffer, event.start, event.end);
     } catch (cause) {
-      throw this.#unreadable(at, 'a statement whose session cannot be read', cause);
+      throw this.#unreadable('a statement whose session cannot be read', cause);
     }
   }
 
-  #unreadable(at: number, what: string, cause?: unknown): Error {
+  #unreadable(what: string, cause?: unknown): Error {
     return sourceErrors.SOURCE_EVENT_UNREADABLE({
       message: `the log holds ${what}`,
-      where: { position: this.#place(at) },
+      where: { position: this.#spot.place },
       ...(cause === undefined ? {} : { cause }),
     });
   }
