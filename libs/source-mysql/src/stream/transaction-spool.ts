@@ -3,7 +3,7 @@
  *
  * 1. Nothing leaves before `seal`: a rolled back transaction leaves no trace.
  * 2. Bounded: above `memoryBytes` all but the last item goes to one file, which is unlinked as soon as it is open, so that
- *    a killed process leaves nothing behind.
+ *    a killed process leaves nothing behind. What follows goes there in pieces of 1 MiB: it waits for the end anyway.
  * 3. A savepoint marks a count of items; rolling back to it cuts memory and file there.
  *
  * File: for each item four 32-bit numbers (ordinal, partition hash, key length, payload length), with the highest bit of the key length for
@@ -46,6 +46,8 @@ export class TransactionSpool {
   #file: number | undefined;
   #fileItems = 0;
   #fileBytes = 0;
+  /** What is written next. */
+  #scratch: Buffer | undefined;
   /** A rollback cut into the file, so the last row is there: it is marked when it is read. */
   #lastIsInFile = false;
 
@@ -75,7 +77,8 @@ export class TransactionSpool {
   /** Counts what was appended to `tail` since item `from` of it, and moves it to the file where it is too much. */
   grown(from: number): void {
     for (let i = from; i < this.#items.length; i += 1) this.#bytes += sizeOf(this.#items[i] as SourceRow);
-    if (this.#bytes > this.#options.memoryBytes) this.#spill();
+    const { memoryBytes } = this.#options;
+    if (this.#bytes > (this.isInFile ? Math.min(WRITE_BYTES, memoryBytes) : memoryBytes)) this.#spill();
   }
 
   mark(name: string): void {
@@ -132,6 +135,7 @@ export class TransactionSpool {
     if (this.#file !== undefined && this.#fileBytes > 0) ftruncateSync(this.#file, 0);
     this.#fileItems = 0;
     this.#fileBytes = 0;
+    this.#scratch = undefined;
   }
 
   close(): void {
@@ -146,7 +150,8 @@ export class TransactionSpool {
     if (until < 0) until = this.#items.length - 1;
     if (until <= 0) return;
     const open = [...this.#marks.values()];
-    const scratch = Buffer.allocUnsafeSlow(WRITE_BYTES);
+    this.#scratch ??= Buffer.allocUnsafeSlow(WRITE_BYTES);
+    const scratch = this.#scratch;
     let filled = 0;
     const flush = (): void => {
       if (filled > 0) this.#write(scratch.subarray(0, filled), this.#fileBytes);
