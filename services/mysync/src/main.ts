@@ -1,4 +1,5 @@
 /** The process: signals, exit codes, the last resort for errors that nobody awaited. */
+import './engine.ts';
 import { runCli } from './cli.ts';
 import { EXIT } from './exit-codes.ts';
 import { count, errorText, type Output } from './output.ts';
