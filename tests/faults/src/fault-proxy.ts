@@ -23,14 +23,20 @@ export type Trouble =
 
 const SLICE_MS = 20;
 
-/** One direction of one connection: chunks wait in order until they are due. */
+interface Waiting {
+  readonly chunk: Buffer;
+  readonly dueMs: number;
+  /** The lane takes nothing until it has left. */
+  readonly holds: boolean;
+}
+
+/** One direction of one connection: chunks wait in a queue until they are due, and nothing overtakes them, however late a timer is. */
 class Lane {
   readonly #from: Socket;
   readonly #to: Socket;
   readonly #trouble: () => Trouble;
-  readonly #timers = new Set<NodeJS.Timeout>();
-  /** When the last chunk that was taken may arrive: nothing overtakes it. */
-  #freeAt = 0;
+  readonly #waiting: Waiting[] = [];
+  #timer: NodeJS.Timeout | null = null;
   #dead = false;
 
   constructor(from: Socket, to: Socket, trouble: () => Trouble) {
@@ -52,41 +58,48 @@ class Lane {
   }
 
   stop(): void {
-    for (const timer of this.#timers) clearTimeout(timer);
-    this.#timers.clear();
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#waiting.length = 0;
   }
 
   #take(chunk: Buffer): void {
     if (this.#dead) return;
     const trouble = this.#trouble();
     const now = performance.now();
+    const free = Math.max(now, this.#waiting.at(-1)?.dueMs ?? 0);
     if (trouble.kind === 'throttle') {
-      const due = Math.max(now, this.#freeAt) + (chunk.length * 1000) / trouble.bytesPerSecond;
-      this.#freeAt = due;
-      this.#later(chunk, due - now, true);
+      // a throttled way does not take more than it passes on
+      this.#from.pause();
+      const ms = Math.max(SLICE_MS, (chunk.length * 1000) / trouble.bytesPerSecond);
+      this.#waiting.push({ chunk, dueMs: free + ms, holds: true });
     } else if (trouble.kind === 'delay') {
-      this.#freeAt = Math.max(this.#freeAt, now + trouble.ms);
-      this.#later(chunk, this.#freeAt - now, false);
-    } else if (this.#freeAt > now) {
-      this.#later(chunk, this.#freeAt - now, false);
+      this.#waiting.push({ chunk, dueMs: Math.max(free, now + trouble.ms), holds: false });
     } else {
-      this.#put(chunk);
+      this.#waiting.push({ chunk, dueMs: free, holds: false });
     }
+    this.#pass();
   }
 
-  #later(chunk: Buffer, ms: number, hold: boolean): void {
-    // a throttled way does not take more than it passes on
-    if (hold) this.#from.pause();
-    const timer = setTimeout(
+  /** Passes on what is due. */
+  #pass(): void {
+    const now = performance.now();
+    for (;;) {
+      const [first] = this.#waiting;
+      if (first === undefined || first.dueMs > now) break;
+      this.#waiting.shift();
+      if (first.holds) this.#from.resume();
+      this.#put(first.chunk);
+    }
+    const [next] = this.#waiting;
+    if (next === undefined || this.#timer !== null) return;
+    this.#timer = setTimeout(
       () => {
-        this.#timers.delete(timer);
-        if (this.#dead) return;
-        if (hold) this.#from.resume();
-        this.#put(chunk);
+        this.#timer = null;
+        this.#pass();
       },
-      Math.max(ms, hold ? SLICE_MS : 1),
+      Math.ceil(next.dueMs - now),
     );
-    this.#timers.add(timer);
   }
 
   #put(chunk: Buffer): void {

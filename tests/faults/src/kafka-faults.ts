@@ -72,6 +72,8 @@ const brokerFaults: readonly FaultKind[] = [
     weight: 2,
     holdMs: [0, 1500],
     fits: onKafka,
+    // one that is frozen cannot be asked to stop
+    alone: true,
     strike: async (scene, dice) => {
       const kafka = scene.stage.server('kafka');
       const broker = await aLeader(scene, dice);
