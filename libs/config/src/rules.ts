@@ -73,7 +73,7 @@ function sourceRules(config: Config, where: Where, findings: Findings): void {
     if (source.serverId !== undefined) serverIds.set(source.serverId, name);
     tlsRule(source.tls, ['sources', name, 'tls'], where, findings);
     const captures = compileTablePatterns(source.tables);
-    for (const option of ['partitionBy', 'onPartialRowOf', 'onUnseenChangeOf'] as const) {
+    for (const option of ['partitionBy', 'onPartialRowOf', 'onUnseenChangeOf', 'onLargeRowOf'] as const) {
       for (const table of Object.keys(source[option])) {
         capturedTable(table, captures, where(['sources', name, option, table]), findings);
       }

@@ -1,6 +1,16 @@
 /** What happens to rows, and the numbers that every message carries (design: delivery). */
 
-export type Operation = 'insert' | 'update' | 'delete' | 'read' | 'sweep' | 'truncate' | 'ddl' | 'heartbeat' | 'fence';
+export type Operation =
+  | 'insert'
+  | 'update'
+  | 'delete'
+  | 'read'
+  | 'withheld'
+  | 'sweep'
+  | 'truncate'
+  | 'ddl'
+  | 'heartbeat'
+  | 'fence';
 
 /**
  * The numbers of a message. All but `version` fit a JavaScript number: epochs and generations are 32 bits, sequences

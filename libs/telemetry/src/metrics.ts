@@ -38,6 +38,11 @@ export function createMetrics() {
         'source',
         'reason',
       ]),
+      withheldRows: counter(
+        'reader_withheld_rows_total',
+        'Rows of which only the key was published: too large for the transport.',
+        ['source', 'table'],
+      ),
       windowMessages: gauge('reader_window_messages', 'Messages in the ack window.', ['source', 'partition']),
       windowBytes: gauge('reader_window_bytes', 'Bytes in the ack window.', ['source', 'partition']),
       windowFill: gauge('reader_window_fill_ratio', 'Fill of the fullest ack window, 0 to 1.', ['source']),

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { isMysyncError } from '@mysync/core';
 import { startServer, type TestServer, until } from '@mysync/harness';
 import type { Transport } from '@mysync/transport';
-import { CompressionTypes } from 'kafkajs';
+import kafkajs, { CompressionTypes } from 'kafkajs';
 import {
   brokersOf,
   kafkajsOn,
@@ -214,4 +214,30 @@ test('where the coordinator has forgotten the name, the old id is shut out too',
     );
   }
   await mine.close();
+});
+
+test('a topic that takes less than before: several records go in smaller batches, and only one that is too large alone is to blame', async () => {
+  const topic = await newTopic();
+  const publisher = await transport.openPublisher({ topic, producer: topic, previous: null });
+  const limit = 20_000;
+  await withAdmin(server, (admin) =>
+    admin.alterConfigs({
+      validateOnly: false,
+      resources: [
+        {
+          type: kafkajs.ConfigResourceTypes.TOPIC,
+          name: topic,
+          configEntries: [{ name: 'max.message.bytes', value: String(limit) }],
+        },
+      ],
+    }),
+  );
+  const each = (index: number) => record(`k${index}`, 'v'.repeat(6_000));
+  await assert.rejects(publisher.publish(0, [each(0), each(1), each(2), each(3)]), code('TRANSPORT_RENUMBER'));
+  await publisher.renumber();
+  assert.ok(publisher.maxBatchBytes < limit, `${publisher.maxBatchBytes}`);
+  for (let index = 0; index < 4; index += 1) {
+    assert.deepEqual(await publisher.publish(0, [each(index)]), { baseOffset: index });
+  }
+  await assert.rejects(publisher.publish(0, [record('large', 'v'.repeat(limit))]), code('TRANSPORT_RECORD_TOO_LARGE'));
 });

@@ -31,11 +31,10 @@ import type { ProducerNumbers } from './protocol/init-producer-id.ts';
 import type { TopicMetadata } from './protocol/metadata.ts';
 import { type ProduceAnswer, produceAnswer } from './protocol/produce-answer.ts';
 import { PRODUCE, ProduceEncoder } from './protocol/record-batch-encode.ts';
-import { type BatchPlace, badRecord, tooLarge } from './refused-batch.ts';
+import { BatchLimit, type BatchPlace, badRecord } from './refused-batch.ts';
 import { Reporter } from './reporter.ts';
 import { Watchdog } from './watchdog.ts';
 
-const MAX_BATCH_BYTES = 2 ** 20;
 const MAX_FREE_BYTES = 32 * 2 ** 20;
 const DRAIN_MS = 5_000;
 
@@ -71,7 +70,7 @@ export class KafkaPublisher implements Publisher {
   readonly #reporter: Reporter;
   readonly #stop = new AbortController();
   #numbers: ProducerNumbers;
-  #maxMessageBytes: number;
+  readonly #limit: BatchLimit;
   /** Rises when open batches were given back; answers to older ones mean nothing any more. */
   #numbering = 0;
   /** Why nothing is accepted at present; `renumber` clears it unless it is final. */
@@ -90,7 +89,7 @@ export class KafkaPublisher implements Publisher {
     this.#cluster = cluster;
     this.#name = start.name;
     this.#numbers = start.numbers;
-    this.#maxMessageBytes = start.maxMessageBytes;
+    this.#limit = new BatchLimit(start.maxMessageBytes);
     this.#lanes = start.topic.partitions.map(({ partition }) => ({
       partition,
       queue: new PartitionQueue(),
@@ -151,7 +150,7 @@ export class KafkaPublisher implements Publisher {
   }
 
   get maxBatchBytes(): number {
-    return Math.min(MAX_BATCH_BYTES, Math.floor(this.#maxMessageBytes / 2));
+    return this.#limit.batchBytes;
   }
 
   publish(partition: number, records: readonly OutgoingRecord[]): Promise<{ readonly baseOffset: number }> {
@@ -173,8 +172,8 @@ export class KafkaPublisher implements Publisher {
       const batch = { firstSequence, count, buffer, frame, records, resolve, reject, baseOffset: null, attempts: 0 };
       lane.queue.add(batch);
       this.#openBatches++;
-      if (this.#encoder.batchBytes(length) > this.#maxMessageBytes) {
-        this.#refuse(lane, batch, tooLarge(records, this.#placeOf(lane), this.#maxMessageBytes));
+      if (this.#encoder.batchBytes(length) > this.#limit.topicBytes) {
+        this.#refuse(lane, batch, this.#limit.tooLarge(records, this.#placeOf(lane)));
       } else this.#pump(lane);
     });
   }
@@ -251,7 +250,7 @@ export class KafkaPublisher implements Publisher {
         this.#checkFenced();
         return;
       case 'too-large':
-        this.#refuse(lane, batch, tooLarge(batch.records, place, this.#maxMessageBytes));
+        this.#refuse(lane, batch, this.#limit.refused(batch.records, batch.frame.length, place));
         return;
       case 'bad-record':
         this.#refuse(lane, batch, badRecord(batch.records, place, answer));
@@ -327,7 +326,7 @@ export class KafkaPublisher implements Publisher {
       const numbers = await patiently({ ...forever, what: 'the producer id' }, () => this.#name.raise(before));
       if (numbers.producerId !== before.producerId) await this.#shutOut(before.producerId, signal);
       await patiently({ ...forever, what: 'metadata of the topic' }, () => this.#leaders.topicNow());
-      this.#maxMessageBytes = await this.#options.maxMessageBytes();
+      this.#limit.topicBytes = await this.#options.maxMessageBytes();
       this.#numbers = numbers;
     } catch (error) {
       if (signal.aborted) throw this.#failure?.error ?? error;
@@ -357,9 +356,9 @@ export class KafkaPublisher implements Publisher {
     this.#giveBack({ error: transportErrors.TRANSPORT_RENUMBER({ message, where }), final: false });
   }
 
-  /** Rejects one batch for what it holds, and everything else for renumbering. */
-  #refuse(lane: Lane, batch: OpenBatch, error: Error): void {
-    batch.reject(error);
+  /** Rejects one batch for what it holds (null: for its size alone), and everything else for renumbering. */
+  #refuse(lane: Lane, batch: OpenBatch, error: Error | null): void {
+    if (error !== null) batch.reject(error);
     this.#demandRenumber(lane, 'a batch was refused');
   }
 

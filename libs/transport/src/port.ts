@@ -140,7 +140,8 @@ export interface Publisher {
    * - with `TRANSPORT_RENUMBER`: numbers refused as unknown, log truncated, order found wrong. Every open and later call, of
    *   all partitions, rejects alike until `renumber` was called;
    * - with `TRANSPORT_FENCED`: a successor is active. Final;
-   * - with `TRANSPORT_RECORD_TOO_LARGE`: this batch was not stored; `where` names the record. Then renumber;
+   * - with `TRANSPORT_RECORD_TOO_LARGE`: this batch was not stored; `where.record` names a record that is too large even alone. Then
+   *   renumber;
    * - with `TRANSPORT_DISK_FULL` (log): not stored, retriable by the caller after a pause and `renumber`;
    * - when closed.
    */

@@ -32,6 +32,7 @@ export {
   type RowOperation,
   type RowValues,
 } from './row-encoder.ts';
+export { smallerRow } from './smaller-row.ts';
 export { type CompileOptions, compileTable, type TablePlan } from './table-plan.ts';
 export { makeTableSchema, schemaFingerprint, type TableSchemaOptions } from './table-schema.ts';
 export { encodeTransaction, type TransactionBlock, type TransactionOptions } from './transaction-block.ts';

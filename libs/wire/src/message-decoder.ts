@@ -10,7 +10,7 @@
 import type { ColumnValue, Delivery, TableRef } from '@mysync/core';
 import { ByteReader } from './byte-reader.ts';
 import { readDelivery } from './delivery.ts';
-import type { BaseMessage, MessageSource } from './message.ts';
+import type { BaseMessage, MessageSource, RowMessage } from './message.ts';
 import { type KnownSchema, SchemaDecoder } from './schema-decoder.ts';
 import {
   MESSAGE,
@@ -113,6 +113,7 @@ export class MessageDecoder {
       case 2:
       case 3:
       case 4:
+      case 10:
         return this.#row(operation, delivery, source, known, before, after, end, last);
       case 5:
       case 6:
@@ -130,7 +131,7 @@ export class MessageDecoder {
   }
 
   #row(
-    operation: 1 | 2 | 3 | 4,
+    operation: 1 | 2 | 3 | 4 | 10,
     delivery: Delivery,
     source: MessageSource,
     known: KnownSchema | null,
@@ -142,11 +143,12 @@ export class MessageDecoder {
     const reader = this.#reader;
     if (known === null) throw reader.fault('a row has no table schema');
     const wantsBefore = operation === 2 || operation === 3;
-    if (wantsBefore !== before >= 0 || (operation !== 3) !== after >= 0) {
+    const wantsAfter = operation !== 3 && operation !== 10;
+    if (wantsBefore !== before >= 0 || wantsAfter !== after >= 0) {
       throw reader.fault(`the operation ${OPERATIONS[operation]} has the wrong row images`);
     }
     return {
-      operation: operation === 1 ? 'insert' : operation === 2 ? 'update' : operation === 3 ? 'delete' : 'read',
+      operation: OPERATIONS[operation] as RowMessage['operation'],
       delivery,
       source,
       lastInTransaction: last,

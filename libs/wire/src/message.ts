@@ -22,7 +22,8 @@ interface MessageBase {
 }
 
 export interface RowMessage extends MessageBase {
-  readonly operation: RowOperation;
+  /** `withheld`: the row changed and is larger than the log takes; the record's key names it, and there are no images. */
+  readonly operation: RowOperation | 'withheld';
   readonly schema: TableSchema;
   /** In the order of `schema.columns`; of updates and deletes. Bytes are views into the payload. */
   readonly before: readonly ColumnValue[] | null;

@@ -68,6 +68,7 @@ export const OPERATIONS: readonly (Operation | undefined)[] = [
   'ddl',
   'heartbeat',
   'fence',
+  'withheld',
 ];
 export const KEY_RULES: readonly (KeyRule | undefined)[] = [undefined, 'primary', 'unique', 'row-hash'];
 export const KINDS: readonly (ColumnKind | undefined)[] = [

@@ -114,6 +114,12 @@ export function unseenPolicy(config: Config, name: string): ReaderOptions['onUns
   return (table) => own.get(tableRefKey(table)) ?? source.onUnseenChange;
 }
 
+export function largeRowPolicy(config: Config, name: string): ReaderOptions['onLargeRow'] {
+  const source = required(config.sources, name);
+  const own = byTable(source.onLargeRowOf);
+  return (table) => own.get(tableRefKey(table)) ?? source.onLargeRow;
+}
+
 export function startAt(config: Config, name: string): StartAt {
   const { start } = required(config.sources, name);
   if (start === 'snapshot' || start === 'latest' || start === 'earliest') return start;

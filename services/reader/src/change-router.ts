@@ -19,7 +19,8 @@ export interface RoutedTransaction {
 
 /** What enters the ack window of a partition. */
 export interface WindowEntry {
-  readonly message: EncodedRow | EncodedControl;
+  /** A smaller one takes its place when the transport refuses it for its size. */
+  message: EncodedRow | EncodedControl;
   readonly transaction: RoutedTransaction;
   /** Of the change that the message names. */
   readonly ordinal: number;

@@ -11,6 +11,7 @@ import { initialGuardState, SequenceGuard } from '@mysync/flow';
 import { createMetrics, type Metrics } from '@mysync/telemetry';
 import type { OutgoingRecord, ProducerIdentity, Publisher, PublisherOptions, Transport } from '@mysync/transport';
 import { type BaseMessage, keyKind, MessageDecoder, payloadOf, readDelivery } from '@mysync/wire';
+import type { LargeRowPolicy } from './large-rows.ts';
 import type { ReaderOptions, UnseenPolicy } from './options.ts';
 import { Reader } from './reader.ts';
 import { type TestServer, TestSource } from './source.fixture.ts';
@@ -187,6 +188,7 @@ export function readerOf(
     breaks?: readonly number[];
     stale?: readonly number[];
     onUnseenChange?: UnseenPolicy;
+    onLargeRow?: LargeRowPolicy;
     atEnd?: () => void;
     metrics?: Metrics;
   } = {},
@@ -217,6 +219,7 @@ export function readerOf(
     checkpoints: life.checkpoints(checkpoints),
     start: options.start ?? 'earliest',
     onUnseenChange: () => options.onUnseenChange ?? 'resync',
+    onLargeRow: () => options.onLargeRow ?? 'halt',
     onAlter: 'keep',
     configFingerprint: options.fingerprint ?? 'config-1',
     windowMessages: options.windowMessages ?? 8,

@@ -3,6 +3,7 @@ import type { BinlogPosition, Clock, Logger, TableRef } from '@mysync/core';
 import type { BinlogSource, SnapshotProgress } from '@mysync/source-mysql';
 import type { Metrics } from '@mysync/telemetry';
 import type { TopicSpec, Transport } from '@mysync/transport';
+import type { LargeRowPolicy } from './large-rows.ts';
 
 /** What to do when rows of a table changed, or may have, and the log does not show how. */
 export type UnseenPolicy = 'resync' | 'stop' | 'warn';
@@ -21,6 +22,7 @@ export interface ReaderOptions {
   readonly start: StartAt;
   /** `resync`: read the table again; `warn`: go on, the table is listed as missing rows. */
   readonly onUnseenChange: (table: TableRef) => UnseenPolicy;
+  readonly onLargeRow: (table: TableRef) => LargeRowPolicy;
   /** Rows that an ALTER does not change keep their old shape in the sinks, or the table is read again. */
   readonly onAlter: 'keep' | 'resync';
   /** Hash over what decides which changes are published under which numbers. */

@@ -73,6 +73,7 @@ function setUp(partitions: number, windowMessages = 100) {
       publisher.log.push(`saved ${identity.epoch}`);
     },
     onAcked: (partition, run) => acked.push({ partition, run }),
+    onLargeRow: () => 'halt',
     clock: systemClock,
     logger: silentLogger,
     metrics: createMetrics(),
@@ -190,4 +191,14 @@ test('a refusal that may pass is told, shown as the trouble of the moment, and g
   publisher.calls[1]?.store(100);
   await pump.drain();
   assert.equal(pump.trouble, '');
+});
+
+test('a record that is too large ends publishing also when its neighbours were given back before it', async () => {
+  const { publisher, pump } = setUp(2);
+  pump.tryPut(0, entry());
+  pump.tryPut(1, entry());
+  pump.flush();
+  publisher.calls[0]?.refuse(transportErrors.TRANSPORT_RENUMBER({ message: 'a batch was refused' }));
+  publisher.calls[1]?.refuse(transportErrors.TRANSPORT_RECORD_TOO_LARGE({ message: 'it is', where: { record: 0 } }));
+  await assert.rejects(pump.failed, { code: 'TRANSPORT_RECORD_TOO_LARGE' });
 });

@@ -1,18 +1,11 @@
-import {
-  type Clock,
-  causeText,
-  formatBinlogPosition,
-  formatTableRef,
-  isMysyncError,
-  type Logger,
-  type MysyncError,
-} from '@mysync/core';
+import { type Clock, causeText, isMysyncError, type Logger, type MysyncError } from '@mysync/core';
 import { AckWindow, type Batch, type PassedBatch } from '@mysync/flow';
 import type { Metrics } from '@mysync/telemetry';
-import { type OutgoingRecord, type ProducerIdentity, type Publisher, transportErrors } from '@mysync/transport';
-import { decodeKey, rowToJson, toRecord } from '@mysync/wire';
+import type { OutgoingRecord, ProducerIdentity, Publisher } from '@mysync/transport';
+import { toRecord } from '@mysync/wire';
 import type { WindowEntry } from './change-router.ts';
 import { readerErrors } from './errors.ts';
+import { LargeRows, type LargeRowsOptions } from './large-rows.ts';
 import { WakeUp } from './wake-up.ts';
 
 export interface PumpOptions {
@@ -29,6 +22,7 @@ export interface PumpOptions {
   readonly saveIdentity: (identity: ProducerIdentity) => Promise<void>;
   /** The base of a partition's window moved over a batch; called for each, in order. */
   readonly onAcked: (partition: number, run: PassedBatch) => void;
+  readonly onLargeRow: LargeRowsOptions['onLargeRow'];
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
@@ -53,6 +47,7 @@ const RECORD_BYTES = 64;
 export class PublishPump {
   readonly #options: PumpOptions;
   readonly #windows: AckWindow<WindowEntry>[];
+  readonly #largeRows: LargeRows;
   readonly #room = new WakeUp();
   readonly #drained = new WakeUp();
   #renumbering: Promise<void> | null = null;
@@ -68,6 +63,7 @@ export class PublishPump {
 
   constructor(options: PumpOptions) {
     this.#options = options;
+    this.#largeRows = new LargeRows(options);
     const { publisher, windowMessages, windowBytes } = options;
     this.#windows = options.starts.map(
       (start) =>
@@ -191,7 +187,7 @@ export class PublishPump {
         .publish(partition, records)
         .then(
           ({ baseOffset }) => this.#onAck(partition, batch, baseOffset),
-          (error: unknown) => this.#onRefused(nameTooLarge(error, batch), partition),
+          (error: unknown) => this.#onRefused(error, partition, batch),
         )
         .catch(this.#fail);
     }
@@ -244,8 +240,16 @@ export class PublishPump {
     return readerErrors.READER_LOG_TRUNCATED({ message, where: { source: this.#options.source, partition } });
   }
 
-  #onRefused(error: unknown, partition: number): void {
-    if (this.#renumbering !== null || this.#failure !== null) return;
+  #onRefused(error: unknown, partition: number, batch: Batch<WindowEntry>): void {
+    if (this.#failure !== null) return;
+    // Also while a neighbour's refusal has everything go again: this one would only come back, and the neighbour's before it.
+    if (isMysyncError(error, 'TRANSPORT_RECORD_TOO_LARGE')) {
+      const failure = this.#largeRows.meet(error, batch);
+      if (failure === null) this.#renumber(error.code, 0);
+      else this.#fail(failure);
+      return;
+    }
+    if (this.#renumbering !== null) return;
     if (isMysyncError(error) && error.retriable) this.#tryAgain(error, partition);
     else this.#fail(error);
   }
@@ -294,26 +298,3 @@ export class PublishPump {
       .catch(this.#fail);
   }
 }
-
-/** The transport knows a record's place in its batch; the operator wants to know the row, where it changed, and which limit would do. */
-function nameTooLarge(error: unknown, batch: Batch<WindowEntry>): unknown {
-  if (!isMysyncError(error, 'TRANSPORT_RECORD_TOO_LARGE')) return error;
-  const entry = batch.items[Number(error.where['record'])];
-  const decoded = entry === undefined ? undefined : decodeKey(entry.message.key);
-  if (entry === undefined || decoded?.kind !== 'row') return error;
-  const { columns, values } = decoded.row;
-  const table = formatTableRef(decoded.row);
-  const row = JSON.stringify(rowToJson(columns, values));
-  const { id } = entry.transaction;
-  const needed = Math.ceil((entry.message.bytes + BATCH_BYTES) / MEBI) * MEBI;
-  return transportErrors.TRANSPORT_RECORD_TOO_LARGE({
-    message: `the message of the row ${row} of ${table} is larger than the transport takes`,
-    where: { ...error.where, table, row, position: formatBinlogPosition(id), gtid: id.gtid },
-    remedy: `Set transport.log.maxRecordBytes, or transport.kafka.maxRecordBytes and max.message.bytes of the topic, to ${needed} or more, then start again: nothing was skipped. Or do not capture the table.`,
-    cause: error,
-  });
-}
-
-const MEBI = 2 ** 20;
-/** More than any transport puts around one record. */
-const BATCH_BYTES = 4096;

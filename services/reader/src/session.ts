@@ -84,7 +84,7 @@ function openPump(
   tracker: CheckpointTracker,
   logger: Logger,
 ): PublishPump {
-  const { sourceName, windowMessages, windowBytes, batchMessages, clock, metrics } = reader;
+  const { sourceName, windowMessages, windowBytes, batchMessages, onLargeRow, clock, metrics } = reader;
   return new PublishPump({
     source: sourceName,
     publisher,
@@ -95,6 +95,7 @@ function openPump(
     batchMessages,
     saveIdentity: (identity) => keeper.save({ producer: identity }),
     onAcked: (partition, run) => tracker.acked(partition, run),
+    onLargeRow,
     clock,
     logger,
     metrics,

@@ -1,9 +1,9 @@
 import type { ColumnValue } from '@mysync/core';
-import type { DeleteChange, PutChange } from '@mysync/sink';
+import type { RowStateChange } from './row-change.ts';
 
 /** What one apply is made of. */
 export interface CollapsedChanges {
-  readonly changes: readonly (PutChange | DeleteChange)[];
+  readonly changes: readonly RowStateChange[];
   /** Of each change, its record's key bytes as a latin1 string. */
   readonly keys: readonly string[];
   /** Of a change that was merged out of several: the offset of the first of them, by key. */
@@ -17,10 +17,10 @@ const NOTHING_MERGED: ReadonlyMap<string, number> = new Map();
  *
  * 1. A change takes the place of the last change of its key, so the batch stays in log order.
  * 2. A partial row (columns absent from its image) is merged over an earlier put of the same schema, never put in its
- *    place; over a delete or a row of another schema it cannot be merged: `add` refuses it until the batch was taken.
+ *    place; over a delete, a withheld row, or a row of another schema it cannot be merged: `add` refuses it until the batch was taken.
  */
 export class CollapsingBatch {
-  #changes = new Map<string, PutChange | DeleteChange>();
+  #changes = new Map<string, RowStateChange>();
   #mergedFrom: Map<string, number> | null = null;
 
   get size(): number {
@@ -30,7 +30,7 @@ export class CollapsingBatch {
   /**
    * `key`: the record's key bytes as a latin1 string. False: not added, take and apply what is here first.
    */
-  add(key: string, change: PutChange | DeleteChange): boolean {
+  add(key: string, change: RowStateChange): boolean {
     const earlier = this.#changes.get(key);
     if (earlier === undefined) {
       this.#changes.set(key, change);

@@ -3,6 +3,7 @@ import { Backoff } from '@mysync/flow';
 import type { IncomingRecord, OutgoingRecord, Publisher, TopicSpec, Transport } from '@mysync/transport';
 import { payloadOf } from '@mysync/wire';
 import { causeOf, type KeyedChange } from './parked-keys.ts';
+import { operationOf } from './row-change.ts';
 
 /** Header of a dead letter: JSON, a `DeadLetter`. The record is otherwise the one of the source's topic. */
 export const DEAD_LETTER_HEADER = 'mysync-dead-letter';
@@ -76,7 +77,7 @@ export class DeadLetterTopic implements DeadLetters {
       offset: change.offset,
       from: mergedFrom ?? change.offset,
       version: change.version.toString(),
-      operation: change.kind,
+      operation: operationOf(change),
       table: formatTableRef(change.schema),
       ...causeOf(error),
       atMs: clock.now(),

@@ -38,9 +38,19 @@ export const writerErrors = errorCatalogue({
     remedy: 'Try again in a moment; nothing was changed halfway.',
     retriable: true,
   },
+  WRITER_ROW_WITHHELD: {
+    remedy:
+      "The row is larger than the log takes (onLargeRow: withhold), so that its message names its key alone. Raise the transport's maxRecordBytes and change the row in the source, or make the row smaller: its next change that fits is applied by itself. `mysync verify --repair` writes it from the source at once.",
+    retriable: false,
+  },
   WRITER_CHANGE_REFUSED: {
     remedy:
       'The sink can never take this change as it is. Mend the value, the mapping or the sink, then restart the writer: it resumes at this change and nothing behind it was lost. (onPoison: park would set the row aside.)',
     retriable: false,
   },
 });
+
+/** Of a row whose message holds nothing but its key. */
+export function rowWithheld(): Error {
+  return writerErrors.WRITER_ROW_WITHHELD({ message: 'the row is larger than the log takes' });
+}

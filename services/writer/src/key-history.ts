@@ -1,10 +1,9 @@
 import { isMysyncError, tableRefKey } from '@mysync/core';
-import type { DeleteChange, PutChange } from '@mysync/sink';
 import type { IncomingRecord, Transport } from '@mysync/transport';
 import { keyKind, MessageDecoder, payloadOf } from '@mysync/wire';
 import { CollapsingBatch } from './collapse.ts';
 import { copyRecord } from './dead-letters.ts';
-import { latin1, planOf, rowChange } from './row-change.ts';
+import { latin1, planOf, type RowStateChange, rowChange } from './row-change.ts';
 
 export interface HistoryRange {
   readonly log: Pick<Transport, 'read' | 'offsetRanges'>;
@@ -17,7 +16,7 @@ export interface HistoryRange {
 
 /** What the log says of a key. */
 export interface KeyState {
-  readonly change: PutChange | DeleteChange;
+  readonly change: RowStateChange;
   /** False when the row is merged out of parts of which the log may have forgotten some. */
   readonly whole: boolean;
 }
@@ -82,7 +81,7 @@ function clear(
 }
 
 /** The change in a record; null where there is none. */
-export function changeOf(record: IncomingRecord, decoder: MessageDecoder): PutChange | DeleteChange | null {
+export function changeOf(record: IncomingRecord, decoder: MessageDecoder): RowStateChange | null {
   const copy = copyRecord(record);
   const payload = payloadOf(copy);
   if (payload === null) return null;
@@ -90,8 +89,8 @@ export function changeOf(record: IncomingRecord, decoder: MessageDecoder): PutCh
   return 'schema' in message ? rowChange(message, copy, planOf(message.schema)) : null;
 }
 
-function merged(before: KeyState | undefined, change: PutChange | DeleteChange, isComplete: boolean): KeyState {
-  if (change.kind === 'delete' || !change.row.includes(undefined)) return { change, whole: true };
+function merged(before: KeyState | undefined, change: RowStateChange, isComplete: boolean): KeyState {
+  if (change.kind !== 'put' || !change.row.includes(undefined)) return { change, whole: true };
   if (before === undefined) return { change, whole: isComplete };
   const batch = new CollapsingBatch();
   batch.add('', before.change);

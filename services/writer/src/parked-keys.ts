@@ -1,6 +1,7 @@
 import { type ChangeId, causeText, formatTableRef, isMysyncError, type TableRef, tableRefKey } from '@mysync/core';
-import type { DeleteChange, PutChange } from '@mysync/sink';
 import { decodeKey } from '@mysync/wire';
+import type { writerErrors } from './errors.ts';
+import { operationOf, type RowStateChange } from './row-change.ts';
 
 /** A key that is set aside, as the applied marker holds it. The message itself stays in the log. */
 export interface ParkedKey {
@@ -25,9 +26,9 @@ export interface ParkedKey {
 }
 
 /** A change with its record's key bytes as a latin1 string. */
-export interface KeyedChange {
+export interface KeyedChange<Change extends RowStateChange = RowStateChange> {
   readonly key: string;
-  readonly change: PutChange | DeleteChange;
+  readonly change: Change;
   /** Where the change was merged out of several: the offset of the first of them. */
   readonly mergedFrom?: number | undefined;
 }
@@ -36,6 +37,7 @@ export interface KeyedChange {
 export type ParkedPlace = Pick<ParkedKey, 'sinceMs' | 'behind'>;
 
 const REASON_LENGTH = 300;
+const WITHHELD: keyof typeof writerErrors = 'WRITER_ROW_WITHHELD';
 
 /**
  * The keys of one partition of one sink that are set aside.
@@ -69,18 +71,26 @@ export class ParkedKeys {
     return [...this.#entries.values()];
   }
 
-  /** False when the key is not set aside; else the change waits behind it. */
+  /**
+   * False when the key is not set aside; else the change waits behind it. A whole row behind one that was withheld ends that: there is
+   * nothing else to mend.
+   */
   wait({ key, change, mergedFrom }: KeyedChange, behind: ParkedKey['behind']): boolean {
     const entry = this.#entries.get(key);
     if (entry === undefined) return false;
     // Read again, or sent again.
     if (change.version < BigInt(entry.version) || change.offset <= entry.offset) return true;
     const partial = change.kind === 'put' && change.row.includes(undefined);
+    if (entry.code === WITHHELD && change.kind !== 'withheld' && !partial) {
+      this.#entries.delete(key);
+      this.#changed = true;
+      return false;
+    }
     this.#set(key, {
       ...entry,
       version: change.version.toString(),
       offset: change.offset,
-      operation: change.kind,
+      operation: operationOf(change),
       from: partial ? entry.from : (mergedFrom ?? change.offset),
       behind: partial ? entry.behind : behind,
       waiting: entry.waiting + 1,
@@ -95,7 +105,7 @@ export class ParkedKeys {
       first: change.offset,
       version: change.version.toString(),
       offset: change.offset,
-      operation: change.kind,
+      operation: operationOf(change),
       from: mergedFrom ?? change.offset,
       ...causeOf(error),
       ...place,

@@ -1,14 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { type Clock, isMysyncError, type TableSchema } from '@mysync/core';
 import { Backoff } from '@mysync/flow';
-import type { DeleteChange, PutChange, Sink, StreamRef } from '@mysync/sink';
+import type { Sink, StreamRef } from '@mysync/sink';
 import type { IncomingRecord, TopicDescription, Transport } from '@mysync/transport';
 import { MessageDecoder } from '@mysync/wire';
-import { writerErrors } from './errors.ts';
+import { rowWithheld, writerErrors } from './errors.ts';
 import { changeOf, type KeyState, newestStates } from './key-history.ts';
 import type { StoredLetter } from './letter-box.ts';
 import { type AppliedMarker, formatMarker, parseMarker } from './marker.ts';
 import { causeOf, type ParkedKey } from './parked-keys.ts';
+import type { AppliedChange } from './row-change.ts';
 
 export interface PoisonDeskOptions {
   readonly sink: Sink;
@@ -262,8 +263,12 @@ export class PoisonDesk {
   ): Promise<Refused | null> {
     const { sink, signal } = this.#options;
     const refused = new Map<string, Error>();
-    const pending = new Map<string, PutChange | DeleteChange>();
+    const pending = new Map<string, AppliedChange>();
     for (const [key, { change }] of states) {
+      if (change.kind === 'withheld') {
+        refused.set(key, rowWithheld());
+        continue;
+      }
       const unfit = await this.#unfit(change.schema);
       if (unfit === null) pending.set(key, change);
       else refused.set(key, unfit);

@@ -4,6 +4,24 @@ import type { DeleteChange, PutChange } from '@mysync/sink';
 import type { IncomingRecord } from '@mysync/transport';
 import { decodeKey, type RowMessage } from '@mysync/wire';
 
+/** A row that changed and whose message is too large for the log: no sink can be given it. */
+export interface WithheldChange {
+  readonly kind: 'withheld';
+  readonly schema: TableSchema;
+  readonly key: RowKey;
+  readonly version: bigint;
+  readonly offset: number;
+}
+
+/** A change that a sink can be given. */
+export type AppliedChange = PutChange | DeleteChange;
+export type RowStateChange = AppliedChange | WithheldChange;
+
+/** What is left in the sink once it is applied: a row, or none. */
+export function operationOf({ kind }: RowStateChange): 'put' | 'delete' {
+  return kind === 'delete' ? 'delete' : 'put';
+}
+
 /** Where a schema's key and its bytes stand. */
 export interface SchemaPlan {
   readonly keyNames: readonly string[];
@@ -24,20 +42,15 @@ export function planOf(schema: TableSchema): SchemaPlan {
   };
 }
 
-/** The change that a row's message makes; null when it makes none. Its bytes are copied. */
-export function rowChange(
-  message: RowMessage,
-  record: IncomingRecord,
-  plan: SchemaPlan,
-): PutChange | DeleteChange | null {
-  const { schema } = message;
-  const deletes = message.operation === 'delete';
-  const row = deletes ? message.before : message.after;
-  if (row === null) return null;
-  if (plan.byteIndexes.length > 0) copyBytes(row as ColumnValue[], plan.byteIndexes);
+/** The change that a row's message makes. Its bytes are copied. */
+export function rowChange(message: RowMessage, record: IncomingRecord, plan: SchemaPlan): RowStateChange {
+  const { schema, operation, before, after } = message;
   const { version } = message.delivery;
+  const row = operation === 'delete' ? before : after;
+  if (row === null) return { kind: 'withheld', schema, key: rowKeyOf(record), version, offset: record.offset };
+  if (plan.byteIndexes.length > 0) copyBytes(row as ColumnValue[], plan.byteIndexes);
   const key = schema.keyRule === 'row-hash' ? rowKeyOf(record) : keyFromRow(schema, plan, row);
-  return { kind: deletes ? 'delete' : 'put', schema, key, row, version, offset: record.offset };
+  return { kind: operation === 'delete' ? 'delete' : 'put', schema, key, row, version, offset: record.offset };
 }
 
 /**

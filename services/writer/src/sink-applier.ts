@@ -8,14 +8,15 @@ import {
   type TableSchema,
 } from '@mysync/core';
 import { initialGuardState } from '@mysync/flow';
-import type { ApplyOutcome, Sink, SinkChange, StreamRef } from '@mysync/sink';
+import type { ApplyOutcome, ClearChange, Sink, SinkChange, StreamRef } from '@mysync/sink';
 import type { Metrics } from '@mysync/telemetry';
 import type { TopicDescription } from '@mysync/transport';
 import type { DeadLetters } from './dead-letters.ts';
 import { type EarlierPlace, EarlierPlaces } from './earlier-places.ts';
-import { writerErrors } from './errors.ts';
+import { rowWithheld, writerErrors } from './errors.ts';
 import { type AppliedMarker, formatMarker, parseMarker } from './marker.ts';
 import { causeOf, type KeyedChange, type ParkedKey, ParkedKeys, parkedName, valueText } from './parked-keys.ts';
+import type { AppliedChange, RowStateChange } from './row-change.ts';
 import type { ApplyUnit, Progress } from './unit-builder.ts';
 
 /** What happens to a change that the sink can never take. */
@@ -164,9 +165,11 @@ export class SinkApplier {
       this.#parked.clear(first.table, first.version);
       return await this.#applyClear(first, progress);
     }
-    let changes = unit.changes;
+    let changes: readonly SinkChange[];
     let keys = unit.keys;
-    if (this.#parked.size > 0 || this.#unfit.size > 0) {
+    if (this.#parked.size === 0 && this.#unfit.size === 0 && areHere(unit.changes)) {
+      changes = unit.changes;
+    } else {
       const keyed = await this.#setAside(keyedChanges(unit));
       if (keyed === null) return false;
       changes = keyed.map(({ change }) => change);
@@ -177,7 +180,7 @@ export class SinkApplier {
       const outcome = await this.#send(changes, next);
       if (outcome.status !== 'refused') return this.#moved(outcome, next, progress);
       const errors = new Map(outcome.refusals.map(({ index, error }) => [index, error]));
-      const left: KeyedChange[] = [];
+      const left: KeyedChange<AppliedChange>[] = [];
       const refused: { readonly keyed: KeyedChange; readonly error: unknown }[] = [];
       for (const [index, keyed] of keyedChanges({ changes, keys, mergedFrom: unit.mergedFrom }).entries()) {
         if (errors.has(index)) refused.push({ keyed, error: errors.get(index) });
@@ -215,16 +218,17 @@ export class SinkApplier {
     return this.#moved(outcome, next, progress);
   }
 
-  /** What is left to apply (null: another writer acts in our place): changes of keys that are set aside wait there, rows of unfit tables are refused unsent. */
-  async #setAside(changes: readonly KeyedChange[]): Promise<readonly KeyedChange[] | null> {
-    const left: KeyedChange[] = [];
+  /** What is left to apply (null: another writer acts in our place): changes of keys that are set aside wait there, rows of unfit tables and withheld ones are refused unsent. */
+  async #setAside(changes: readonly KeyedChange[]): Promise<readonly KeyedChange<AppliedChange>[] | null> {
+    const left: KeyedChange<AppliedChange>[] = [];
     const refused: { readonly keyed: KeyedChange; readonly error: unknown }[] = [];
     const behind = this.#behind();
     for (const keyed of changes) {
       if (this.#parked.wait(keyed, behind)) continue;
-      const error = this.#unfit.get(keyed.change.schema);
-      if (error === undefined) left.push(keyed);
-      else refused.push({ keyed, error });
+      const { change } = keyed;
+      const error = change.kind === 'withheld' ? rowWithheld() : this.#unfit.get(change.schema);
+      if (error !== undefined) refused.push({ keyed, error });
+      else if (change.kind !== 'withheld') left.push({ ...keyed, change });
     }
     return (await this.#poison(refused)) ? left : null;
   }
@@ -320,7 +324,7 @@ export class SinkApplier {
     }
   }
 
-  #refused(change: SinkChange | undefined, cause: unknown, count: number): Error {
+  #refused(change: RowStateChange | ClearChange | undefined, cause: unknown, count: number): Error {
     const where = { ...this.#options.where, ...(change === undefined ? {} : describe(change)) };
     const message = `the sink refused ${count === 1 ? 'a change' : `${count} changes`} for good`;
     const remedy = isMysyncError(cause) ? cause.remedy : undefined;
@@ -328,21 +332,32 @@ export class SinkApplier {
   }
 }
 
-function keyedChanges({
+function keyedChanges<Change extends RowStateChange>({
   changes,
   keys,
   mergedFrom,
-}: Pick<ApplyUnit, 'changes' | 'keys' | 'mergedFrom'>): readonly KeyedChange[] {
-  const keyed: KeyedChange[] = [];
+}: Pick<ApplyUnit, 'keys' | 'mergedFrom'> & {
+  readonly changes: readonly (Change | ClearChange)[];
+}): readonly KeyedChange<Change>[] {
+  const keyed: KeyedChange<Change>[] = [];
   for (const [index, key] of keys.entries()) {
     const change = changes[index];
-    if (change === undefined || change.kind === 'clear') continue;
+    if (change === undefined || isClear(change)) continue;
     keyed.push({ key, change, mergedFrom: mergedFrom.get(key) });
   }
   return keyed;
 }
 
-function describe(change: SinkChange): Record<string, string | number> {
+function isClear(change: RowStateChange | ClearChange): change is ClearChange {
+  return change.kind === 'clear';
+}
+
+function areHere(changes: ApplyUnit['changes']): changes is readonly SinkChange[] {
+  for (const change of changes) if (change.kind === 'withheld') return false;
+  return true;
+}
+
+function describe(change: RowStateChange | ClearChange): Record<string, string | number> {
   const table = formatTableRef(change.kind === 'clear' ? change.table : change.schema);
   const place = { offset: change.offset, table };
   return change.kind === 'clear' ? place : { ...place, key: change.key.values.map(valueText).join(',') };

@@ -9,6 +9,7 @@ import {
   RowEncoder,
   type RowOperation,
   type RowValues,
+  smallerRow,
   stampDelivery,
   toRecord,
 } from '@mysync/wire';
@@ -55,6 +56,21 @@ export class TestLog {
   /** Inserts a row. */
   put(id: number, state: string, table = schema): this {
     return this.row('insert', null, [id, state, null], table);
+  }
+
+  /** A row that is too large for the log. */
+  withhold(id: number, table = schema): this {
+    const change = {
+      operation: 'insert',
+      eventFile: '',
+      eventOffset: 0,
+      ordinal: 1,
+      before: null,
+      after: [id, 'too large', null],
+    } as const;
+    const whole = this.#encoder.encode(compileTable({ schema: table }), this.#block(), change);
+    const { key, payload, deletes } = smallerRow(whole) ?? whole;
+    return this.#append(key, payload, deletes);
   }
 
   remove(id: number, table = schema): this {

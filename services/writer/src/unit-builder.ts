@@ -1,10 +1,10 @@
 import { type ChangeId, isMysyncError, MysyncError, type TableRef, type TableSchema } from '@mysync/core';
 import type { GuardState, SequenceGuard } from '@mysync/flow';
-import type { DeleteChange, PutChange, SinkChange } from '@mysync/sink';
+import type { ClearChange } from '@mysync/sink';
 import type { IncomingRecord, RecordBatch } from '@mysync/transport';
 import { type BaseMessage, keyKind, type MessageDecoder, payloadOf, readNumbers } from '@mysync/wire';
 import { CollapsingBatch } from './collapse.ts';
-import { latin1, planOf, rowChange, type SchemaPlan } from './row-change.ts';
+import { latin1, planOf, type RowStateChange, rowChange, type SchemaPlan } from './row-change.ts';
 
 /** Where the loop stands once a unit is applied. */
 export interface Progress {
@@ -16,7 +16,7 @@ export interface Progress {
 
 /** A batch for the sink. */
 export interface ApplyUnit {
-  readonly changes: readonly SinkChange[];
+  readonly changes: readonly (RowStateChange | ClearChange)[];
   /** Of each row's change, its record's key bytes as a latin1 string; none for a clear. */
   readonly keys: readonly string[];
   /** Of changes that were merged out of several: the offset of the first of them, by key. */
@@ -157,7 +157,7 @@ export class UnitBuilder {
     this.#change = message.source.change;
   }
 
-  #changeOf(message: BaseMessage, record: IncomingRecord): PutChange | DeleteChange | null {
+  #changeOf(message: BaseMessage, record: IncomingRecord): RowStateChange | null {
     if (!('schema' in message)) return null;
     const { schema } = message;
     const plan = this.#planOf(schema);

@@ -151,7 +151,8 @@ export class KafkaEye implements LogEye {
   }
 
   async read(onMessage: (message: LoggedMessage) => void): Promise<void> {
-    const ends = await this.ends();
+    // a leader may be on the move
+    const ends = await until('the ends of the log', () => this.ends().catch(() => false as const));
     const missing = new Set([...ends.keys()].filter((partition) => (ends[partition] ?? 0) > 0));
     if (missing.size === 0) return;
     const consumer = this.#kafka.consumer({ groupId: randomName('audit'), sessionTimeout: 30_000 });

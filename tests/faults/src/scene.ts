@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { randomName, textConnection } from '@mysync/harness';
+import { randomName, textConnection, until } from '@mysync/harness';
 import { Actor, type Role } from './actor.ts';
 import { RedisClusterEye } from './cluster-eye.ts';
 import type { Dice } from './dice.ts';
@@ -143,7 +143,8 @@ export class Scene {
 
   /** Next offset of each partition of the log. */
   async logEnds(): Promise<readonly number[]> {
-    return (await this.watch.log()).ends();
+    const log = await this.watch.log();
+    return await until('the ends of the log', () => log.ends().catch(() => false as const));
   }
 
   /** A record of a stranger: the newest message of a partition once more, with a number far ahead. */

@@ -28,6 +28,7 @@ function startProblem(start: string): string | null {
 }
 
 const PARTIAL_ROW = ['reread', 'halt'] as const;
+const LARGE_ROW = ['halt', 'withhold'] as const;
 const UNSEEN = ['resync', 'stop', 'warn'] as const;
 
 export function sourceSection() {
@@ -79,6 +80,15 @@ export function sourceSection() {
       ).default('resync'),
       onUnseenChangeOf: columnMap(
         choice(UNSEEN, 'For this table.'),
+        'The same per table (`database.table`, no wildcards), where it differs.',
+        'TABLE',
+      ).default({}),
+      onLargeRow: choice(
+        LARGE_ROW,
+        "What to do with a row's change that is larger than the transport takes (maxRecordBytes): halt the reader until the limit is raised, or publish the row's key alone. The image before is left out first, where that is enough. A sink then treats the row as one that it cannot take (onPoison), until a change of it fits.",
+      ).default('halt'),
+      onLargeRowOf: columnMap(
+        choice(LARGE_ROW, 'For this table.'),
         'The same per table (`database.table`, no wildcards), where it differs.',
         'TABLE',
       ).default({}),
