@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { checkpointStoreConformance, sampleCheckpoint, schemaHistoryConformance } from '@mysync/checkpoint/conformance';
-import { randomName, sharedServer, TcpProxy, type TestServer } from '@mysync/harness';
-import { type Connection, createConnection } from 'mysql2/promise';
+import { randomName, sharedServer, TcpProxy, type TestServer, until } from '@mysync/harness';
+import { type Connection, createConnection, type RowDataPacket } from 'mysql2/promise';
 import { MysqlCheckpointStore, readMysqlCheckpoint } from './mysql-store.ts';
 import type { MysqlPlace } from './session.ts';
 
@@ -39,9 +39,20 @@ class Bench {
     await this.#sql.query(sql, [...values]);
   }
 
+  async value(sql: string): Promise<unknown> {
+    const [rows] = await this.#sql.query<RowDataPacket[]>(sql);
+    return Object.values(rows[0] ?? {})[0];
+  }
+
+  /** Bytes in the server's log. */
+  async logged(): Promise<number> {
+    const [rows] = await this.#sql.query<RowDataPacket[]>('SHOW BINARY LOGS');
+    return rows.reduce((sum, row) => sum + Number(row['File_size']), 0);
+  }
+
   /** The owner is dead: nobody renews the row. */
   async abandon(): Promise<void> {
-    await this.query("UPDATE mysync_checkpoint SET owner = 'gone 1 x'");
+    await this.query("UPDATE mysync_owner SET owner = 'gone 1 x'");
   }
 
   async dispose(): Promise<void> {
@@ -129,6 +140,22 @@ for (const name of ['mariadb', 'mysql'] as const) {
         await proxy.listen();
         await store.save(sampleCheckpoint({ epoch: 4 }), 3);
         assert.equal((await store.load())?.epoch, 4);
+        await store.close();
+      });
+
+      test("to renew costs little of the server's log, however large the checkpoint is", async () => {
+        const store = await bench.store();
+        const [partition] = sampleCheckpoint().partitions;
+        const partitions = Array.from({ length: 50_000 }, () => partition as NonNullable<typeof partition>);
+        const topic = { ...sampleCheckpoint().topic, partitions: partitions.length };
+        await store.save(sampleCheckpoint({ epoch: 5, partitions, topic }), 4);
+        const size = Number(await bench.value('SELECT LENGTH(body) FROM mysync_checkpoint'));
+        const before = await bench.logged();
+        const renewals = Number(await bench.value('SELECT renewals FROM mysync_owner'));
+        await until('it was renewed ten times', async () => {
+          return Number(await bench.value('SELECT renewals FROM mysync_owner')) >= renewals + 10;
+        });
+        assert.ok((await bench.logged()) - before < size, 'no renewal holds the checkpoint');
         await store.close();
       });
 

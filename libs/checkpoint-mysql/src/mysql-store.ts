@@ -26,10 +26,13 @@ export interface MysqlCheckpointStoreOptions extends MysqlPlace {
 }
 
 const TABLES = [
-  `CREATE TABLE IF NOT EXISTS mysync_checkpoint (
+  `CREATE TABLE IF NOT EXISTS mysync_owner (
     source VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL PRIMARY KEY,
     owner VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
-    renewals BIGINT UNSIGNED NOT NULL DEFAULT 0,
+    renewals BIGINT UNSIGNED NOT NULL DEFAULT 0
+  ) ENGINE = InnoDB`,
+  `CREATE TABLE IF NOT EXISTS mysync_checkpoint (
+    source VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL PRIMARY KEY,
     body LONGBLOB NULL
   ) ENGINE = InnoDB`,
   `CREATE TABLE IF NOT EXISTS mysync_schema_history (
@@ -41,11 +44,11 @@ const TABLES = [
 ];
 
 /**
- * A checkpoint and its schema history in two tables. Spec: docs/spec/checkpoint.md.
+ * A checkpoint, its schema history and their owner in three tables. Spec: docs/spec/checkpoint.md.
  *
- * 1. The row names its owner. Every write holds only where that name still stands, in the same statement or transaction: who was replaced
- *    changes nothing, however late it wakes up.
- * 2. An owner renews its row all the time. Whoever wants it watches it for a lease: renewed meanwhile, it is alive (CHECKPOINT_LOCKED); else it is
+ * 1. A row names the owner. Every write holds only where that name still stands, in the same statement or transaction: who was replaced
+ *    changes nothing, however late it wakes up. A save is one statement: whoever is frozen in the middle of one holds no lock.
+ * 2. An owner renews that row all the time; the checkpoint is not in it, or each renewal would put the whole of it into the server's log. Whoever wants it watches it for a lease: renewed meanwhile, it is alive (CHECKPOINT_LOCKED); else it is
  *    taken over, by compare-and-set on what was seen. Nobody's clock is compared with another's.
  * 3. A statement whose answer was lost is done again: the same content under the same name.
  */
@@ -152,7 +155,9 @@ class OwnedRow implements OwnedText {
 
   async acquire(signal: AbortSignal | undefined): Promise<void> {
     for (const sql of TABLES) await this.#session.change(sql, []);
-    await this.#session.change('INSERT IGNORE INTO mysync_checkpoint (source) VALUES (?)', [this.#source]);
+    for (const table of ['mysync_owner', 'mysync_checkpoint']) {
+      await this.#session.change(`INSERT IGNORE INTO ${table} (source) VALUES (?)`, [this.#source]);
+    }
     for (;;) {
       const seen = await this.#seen();
       if (seen.owner !== null && seen.owner !== this.#owner) {
@@ -162,7 +167,7 @@ class OwnedRow implements OwnedText {
         if (now.owner !== seen.owner) continue;
       }
       const taken = await this.#session.change(
-        'UPDATE mysync_checkpoint SET owner = ?, renewals = renewals + 1 WHERE source = ? AND owner <=> ? AND renewals = ?',
+        'UPDATE mysync_owner SET owner = ?, renewals = renewals + 1 WHERE source = ? AND owner <=> ? AND renewals = ?',
         [this.#owner, this.#source, seen.owner, seen.renewals],
       );
       if (taken === 1) break;
@@ -180,17 +185,17 @@ class OwnedRow implements OwnedText {
 
   async write(text: string): Promise<void> {
     const found = await this.#session.change(
-      'UPDATE mysync_checkpoint SET body = ?, renewals = renewals + 1 WHERE source = ? AND owner = ?',
-      [Buffer.from(text), this.#source, this.#owner],
+      'UPDATE mysync_owner JOIN mysync_checkpoint USING (source) SET body = ?, renewals = renewals + 1 WHERE source = ? AND owner = ?',
+      [text, this.#source, this.#owner],
     );
-    if (found !== 1) throw this.#fenced();
+    if (found === 0) throw this.#fenced();
   }
 
   /** The schema history's lines, under the same ownership. */
   get lines(): OwnedLines {
     const source = this.#source;
     const mine = {
-      sql: 'UPDATE mysync_checkpoint SET renewals = renewals + 1 WHERE source = ? AND owner = ?',
+      sql: 'UPDATE mysync_owner SET renewals = renewals + 1 WHERE source = ? AND owner = ?',
       values: [source, this.#owner],
       rows: 1,
     };
@@ -221,7 +226,7 @@ class OwnedRow implements OwnedText {
     clearInterval(this.#renewing);
     this.#renewing = undefined;
     try {
-      await this.#session.change('UPDATE mysync_checkpoint SET owner = NULL WHERE source = ? AND owner = ?', [
+      await this.#session.change('UPDATE mysync_owner SET owner = NULL WHERE source = ? AND owner = ?', [
         this.#source,
         this.#owner,
       ]);
@@ -237,16 +242,14 @@ class OwnedRow implements OwnedText {
   }
 
   async #renew(): Promise<void> {
-    await this.#session.change('UPDATE mysync_checkpoint SET renewals = renewals + 1 WHERE source = ? AND owner = ?', [
+    await this.#session.change('UPDATE mysync_owner SET renewals = renewals + 1 WHERE source = ? AND owner = ?', [
       this.#source,
       this.#owner,
     ]);
   }
 
   async #seen(): Promise<{ readonly owner: string | null; readonly renewals: string }> {
-    const [row] = await this.#session.rows('SELECT owner, renewals FROM mysync_checkpoint WHERE source = ?', [
-      this.#source,
-    ]);
+    const [row] = await this.#session.rows('SELECT owner, renewals FROM mysync_owner WHERE source = ?', [this.#source]);
     return { owner: (row?.['owner'] as string | null | undefined) ?? null, renewals: String(row?.['renewals'] ?? 0) };
   }
 

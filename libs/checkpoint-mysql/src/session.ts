@@ -148,7 +148,8 @@ export class CheckpointSession {
     return checkpointErrors.CHECKPOINT_UNWRITABLE({
       message,
       where,
-      remedy: 'Look at the cause: the tables mysync_checkpoint and mysync_schema_history must be as MySync made them.',
+      remedy:
+        'Look at the cause: the tables mysync_owner, mysync_checkpoint and mysync_schema_history must be as MySync made them.',
       cause: error,
     });
   }

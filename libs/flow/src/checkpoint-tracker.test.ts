@@ -93,6 +93,25 @@ test('an empty transaction and a keepalive move the end when nothing is outstand
   assert.equal(t.revision, 2);
 });
 
+test('changes are told from keepalives and heartbeats', () => {
+  const t = tracker(2);
+  t.keepalive(end(1));
+  t.put(0, 1, transaction(0), 0);
+  t.keepalive(end(2));
+  t.acked(0, ack(1, 0));
+  assert.deepEqual([t.revision, t.changes], [2, 0]);
+  t.put(0, 2, transaction(3), 1);
+  t.commit(end(3));
+  t.put(1, 1, transaction(0), 0);
+  t.keepalive(end(4));
+  t.acked(0, ack(2, 1));
+  assert.deepEqual([t.end, t.changes], [end(3), 1]);
+  t.acked(1, ack(1, 0));
+  assert.deepEqual([t.end, t.revision, t.changes], [end(4), 4, 1]);
+  t.commit(end(5));
+  assert.deepEqual([t.revision, t.changes], [5, 2]);
+});
+
 test('the frontier becomes the mark as soon as the end has passed its change', () => {
   const frontier = { ...NOTHING, epoch: 2, sequence: 8, offset: 80, change: { ...transaction(2), ordinal: 5 } };
   const t = tracker(1, { frontier: [frontier] });
@@ -160,6 +179,7 @@ test('finds what a naive list of transactions finds; merged, it is late and neve
       const merging = tracker(PARTITIONS, { maxGroups: 4 });
       const all: Message[] = [];
       const ends: number[] = [];
+      const commits: number[] = [];
       const sequences = [0, 0, 0];
       const acked = [0, 0, 0];
       let number = 0;
@@ -207,6 +227,7 @@ test('finds what a naive list of transactions finds; merged, it is late and neve
         merging.acked(partition, run);
       };
       for (const [kind, detail] of steps) {
+        const before = [exact, merging].map(({ end, changes }) => ({ end, changes }));
         if (kind === 'ack') {
           ackSome(detail[0], detail[1]);
         } else {
@@ -217,10 +238,16 @@ test('finds what a naive list of transactions finds; merged, it is late and neve
             for (const t of [exact, merging]) t.put(partition, sequence, transaction(number), i + 1);
           }
           ends.push(number);
+          if (kind !== 'keepalive') commits.push(number);
           for (const t of [exact, merging]) {
             if (kind === 'keepalive') t.keepalive(end(number));
             else t.commit(end(number));
           }
+        }
+        for (const [i, t] of [exact, merging].entries()) {
+          const from = before[i]?.end.transactionCounter ?? 0;
+          const passed = commits.some((n) => n > from && n <= t.end.transactionCounter);
+          assert.equal(t.changes > (before[i]?.changes ?? 0), passed);
         }
         const want = naive(number);
         assert.equal(exact.end.transactionCounter, want);

@@ -46,6 +46,8 @@ export interface CheckpointProgress {
 /** Neighbouring transactions that count as one: complete when all their messages are acked. */
 interface Group {
   end: TransactionEnd | null;
+  /** A `commit` is among what it holds. */
+  isChange: boolean;
   /** Its marks that are not acked. */
   outstanding: number;
   transactions: number;
@@ -98,6 +100,7 @@ export class CheckpointTracker {
   #stride = 1;
   #end: TransactionEnd;
   #revision = 0;
+  #changes = 0;
 
   constructor(options: CheckpointTrackerOptions) {
     this.#epoch = options.epoch;
@@ -114,6 +117,11 @@ export class CheckpointTracker {
   /** Rises whenever `end` moved: nothing new to save while it stays. */
   get revision(): number {
     return this.#revision;
+  }
+
+  /** Rises whenever `end` moved over a commit; while it stays, nothing but keepalives (heartbeats among them) moved `end`. */
+  get changes(): number {
+    return this.#changes;
   }
 
   /** Groups that are not complete; 0 when the checkpoint is where reading is. */
@@ -152,20 +160,12 @@ export class CheckpointTracker {
 
   /** The transaction ended: all its messages were put. */
   commit(end: TransactionEnd): void {
-    const count = this.#groups.length;
-    const last = count === 0 ? undefined : this.#groups.at(count - 1);
-    if (last === undefined) {
-      this.#moveTo(end);
-      return;
-    }
-    if (last.end === null) last.transactions++;
-    last.end = end;
-    this.#advance();
+    this.#close(end, true);
   }
 
-  /** The position moved outside of any transaction and nothing was put for it. */
+  /** The position moved outside of any transaction, and nothing was put for it but heartbeats. */
   keepalive(end: TransactionEnd): void {
-    this.commit(end);
+    this.#close(end, false);
   }
 
   /** The base of the partition's window moved over a batch. Call it for every batch passed, in order. */
@@ -195,6 +195,19 @@ export class CheckpointTracker {
       partitions.push(lane.covered);
     }
     return { end: this.#end, partitions };
+  }
+
+  #close(end: TransactionEnd, isChange: boolean): void {
+    const count = this.#groups.length;
+    const last = count === 0 ? undefined : this.#groups.at(count - 1);
+    if (last === undefined) {
+      this.#moveTo(end, isChange);
+      return;
+    }
+    if (last.end === null) last.transactions++;
+    last.end = end;
+    if (isChange) last.isChange = true;
+    this.#advance();
   }
 
   /** A change of a transaction lies behind its begin; ordinal 0 (a snapshot's row) names the place itself. */
@@ -229,7 +242,7 @@ export class CheckpointTracker {
         return this.#openGroup();
       }
     }
-    this.#groups.push({ end: null, outstanding: 0, transactions: 0 });
+    this.#groups.push({ end: null, isChange: false, outstanding: 0, transactions: 0 });
     return this.#headGroup + this.#groups.length - 1;
   }
 
@@ -239,14 +252,15 @@ export class CheckpointTracker {
       if (head.end === null || head.outstanding > 0) return;
       this.#groups.shift();
       this.#headGroup++;
-      this.#moveTo(head.end);
+      this.#moveTo(head.end, head.isChange);
     }
     this.#stride = 1;
   }
 
-  #moveTo(end: TransactionEnd): void {
+  #moveTo(end: TransactionEnd, isChange: boolean): void {
     this.#end = end;
     this.#revision++;
+    if (isChange) this.#changes++;
   }
 
   /** Takes the marks of complete groups off the lane. */
@@ -276,7 +290,8 @@ export class CheckpointTracker {
       const first = this.#groups.at(i);
       const second = i + 1 < before ? this.#groups.at(i + 1) : null;
       const transactions = first.transactions + (second?.transactions ?? 0);
-      merged.push({ end: second?.end ?? first.end, outstanding: 0, transactions });
+      const isChange = first.isChange || second?.isChange === true;
+      merged.push({ end: second?.end ?? first.end, isChange, outstanding: 0, transactions });
     }
     this.#groups.clear();
     for (const group of merged) this.#groups.push(group);

@@ -96,7 +96,7 @@ function capturedBy(config: Config, name: string): (table: TableRef) => boolean 
   return (ref) => matches(ref) && !(ref.database === mysql?.database && OWN_TABLES.has(ref.table));
 }
 
-const OWN_TABLES: ReadonlySet<string> = new Set(['mysync_checkpoint', 'mysync_schema_history']);
+const OWN_TABLES: ReadonlySet<string> = new Set(['mysync_owner', 'mysync_checkpoint', 'mysync_schema_history']);
 
 /** What an option says of single tables, by `tableRefKey`. */
 function byTable<T>(option: Readonly<Record<string, T>>): ReadonlyMap<string, T> {

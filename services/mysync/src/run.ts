@@ -145,7 +145,8 @@ async function openReader(service: Service, source: string, checkpoints: OwnedCh
   const binlog = createMysqlSource({ ...sourceOptions(config, source, logger, metrics), schemaHistory });
   lifecycle.opened(`source ${source}`, binlog, (opened) => opened.close());
   const progress = new ProgressDisplay({ output: context.output, logger, clock: systemClock });
-  const { windowMessages, windowBytes, batchMessages, heartbeatMs, checkpointMs, drainMs } = config.reader;
+  const { windowMessages, windowBytes, batchMessages, heartbeatMs, checkpointMs, idleCheckpointMs, drainMs } =
+    config.reader;
   return readerPart({
     sourceName: source,
     source: binlog,
@@ -163,6 +164,7 @@ async function openReader(service: Service, source: string, checkpoints: OwnedCh
     batchMessages,
     heartbeatMs,
     checkpointMs,
+    idleCheckpointMs,
     drainMs,
     onSnapshotProgress: (report) => progress.show(report),
     clock: systemClock,

@@ -1,4 +1,4 @@
-import { type Clock, compareBinlogPositions } from '@mysync/core';
+import { type Clock, compareBinlogPositions, type SourcePosition } from '@mysync/core';
 import { type CheckpointTracker, isRetriableError } from '@mysync/flow';
 import type { CapturedTables } from './captured-tables.ts';
 import type { CheckpointKeeper } from './checkpoint-keeper.ts';
@@ -8,7 +8,7 @@ import type { Standing } from './standing.ts';
 import type { TableResync } from './table-resync.ts';
 
 export interface CheckpointSaverOptions {
-  readonly reader: Pick<ReaderOptions, 'source' | 'schemaHistory' | 'checkpointMs'>;
+  readonly reader: Pick<ReaderOptions, 'source' | 'schemaHistory' | 'checkpointMs' | 'idleCheckpointMs'>;
   readonly tracker: CheckpointTracker;
   readonly keeper: CheckpointKeeper;
   readonly tables: CapturedTables;
@@ -17,14 +17,25 @@ export interface CheckpointSaverOptions {
   readonly clock: Clock;
 }
 
+/** So much of the log that holds nothing captured is worth a save, however soon after the last one: it would be read again. */
+const IDLE_LOG_BYTES = 1 << 20;
+
+interface Saved {
+  readonly revision: number;
+  readonly changes: number;
+  readonly position: SourcePosition;
+  readonly atMs: number;
+}
+
 /**
  * Saves what the tracker says is acked, now and then.
  *
- * What is wanted and what is complete is taken down in the same step as the place that is acked (docs/spec/table-resync.md, 6).
+ * 1. What is wanted and what is complete is taken down in the same step as the place that is acked (docs/spec/table-resync.md, 6).
+ * 2. Where nothing captured changed, saves are rare: a save may itself be a transaction of the log that is read (docs/adr/0173).
  */
 export class CheckpointSaver {
   readonly #options: CheckpointSaverOptions;
-  #savedRevision = -1;
+  #saved: Saved | null = null;
 
   constructor(options: CheckpointSaverOptions) {
     this.#options = options;
@@ -32,9 +43,9 @@ export class CheckpointSaver {
 
   /** Until stopped; a store that does not answer for now is tried again the next time. */
   async run(stop: AbortSignal): Promise<void> {
-    const { tracker, clock, reader } = this.#options;
+    const { clock, reader } = this.#options;
     while (await pause(clock.sleep(reader.checkpointMs, stop), stop)) {
-      if (tracker.revision === this.#savedRevision) continue;
+      if (!this.#isDue()) continue;
       try {
         await this.save();
       } catch (error) {
@@ -44,8 +55,8 @@ export class CheckpointSaver {
   }
 
   async save(): Promise<void> {
-    const { tracker, keeper, tables, resync, standing, reader } = this.#options;
-    const { revision } = tracker;
+    const { tracker, keeper, tables, resync, standing, reader, clock } = this.#options;
+    const { revision, changes } = tracker;
     const { end, partitions } = tracker.current();
     const { floors = [] } = keeper.current ?? {};
     const wanted = resync.tables;
@@ -63,7 +74,17 @@ export class CheckpointSaver {
       },
       ...(ahead.length === floors.length ? {} : { floors: ahead }),
     });
-    this.#savedRevision = revision;
+    this.#saved = { revision, changes, position: end.position, atMs: clock.monotonic() };
     await reader.source.settled(end.position);
+  }
+
+  #isDue(): boolean {
+    const { tracker, clock, reader } = this.#options;
+    const saved = this.#saved;
+    if (saved === null || tracker.changes !== saved.changes) return true;
+    if (tracker.revision === saved.revision) return false;
+    if (clock.monotonic() - saved.atMs >= reader.idleCheckpointMs) return true;
+    const { position } = tracker.end;
+    return position.file !== saved.position.file || position.offset - saved.position.offset >= IDLE_LOG_BYTES;
   }
 }

@@ -177,6 +177,7 @@ export function readerOf(
     start?: ReaderOptions['start'];
     beats?: number;
     saves?: number;
+    idleCheckpointMs?: number;
     windowMessages?: number;
     /** Whether a stop waits until all is acked. */
     patient?: boolean;
@@ -227,6 +228,7 @@ export function readerOf(
     batchMessages: 2,
     heartbeatMs: HEARTBEAT_MS,
     checkpointMs: CHECKPOINT_MS,
+    idleCheckpointMs: options.idleCheckpointMs ?? 0,
     drainMs: DRAIN_MS,
     onSnapshotProgress: () => undefined,
     clock: life.clock(options.beats ?? 2, options.saves ?? 6, options.patient ?? true),

@@ -67,10 +67,12 @@ export class LogFollower {
         router.commit(item);
         standing.inTransaction = false;
         reader.metrics.reader.transactions.inc({ source: reader.sourceName });
-        return this.#passTo(item.position);
+        standing.settle(item.position);
+        return this.#readDue(item.position);
       case 'keepalive':
         if (item.timeMicros > 0) standing.timeMicros = item.timeMicros;
-        return this.#passTo(item.position);
+        standing.pass(item.position);
+        return this.#readDue(item.position);
       case 'unseen':
         tables.noteUnseen(item, router.openTransaction);
         return null;
@@ -89,9 +91,8 @@ export class LogFollower {
   }
 
   /** A place between transactions was reached. */
-  #passTo(position: SourcePosition): Promise<void> | null {
-    const { views, resync, standing } = this.#options;
-    standing.settle(position);
+  #readDue(position: SourcePosition): Promise<void> | null {
+    const { views, resync } = this.#options;
     return resync.isDue ? views.readDue(position) : null;
   }
 

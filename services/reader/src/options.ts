@@ -35,6 +35,8 @@ export interface ReaderOptions {
   readonly heartbeatMs: number;
   /** The checkpoint is saved at most this often. */
   readonly checkpointMs: number;
+  /** The same while nothing captured changes. */
+  readonly idleCheckpointMs: number;
   /** How long a stop waits for what is in flight. */
   readonly drainMs: number;
   readonly onSnapshotProgress: (progress: SnapshotProgress) => void;

@@ -368,6 +368,48 @@ test('stopped while its fences are not answered: it ends, and its successor goes
   assert.deepEqual(copy(await effective(place)), tables(place.server));
 });
 
+test('while nothing captured changes the checkpoint is saved rarely; a change, and a stop, save it', {
+  timeout: 60_000,
+}, async () => {
+  const foreign = Array.from({ length: 30 }, (_, id): Transaction => [put(id, 'v1', 'not captured')]);
+  const NEVER = Number.MAX_SAFE_INTEGER;
+  /** Stops at the log's end, once that holds; gives how many saves were made before the stop. */
+  const savesOf = async (
+    transactions: readonly Transaction[],
+    idleCheckpointMs: number,
+    enough: (checkpoints: CountingCheckpoints) => boolean,
+  ): Promise<number> => {
+    const checkpoints = new CountingCheckpoints();
+    const place = { ...placeOf(workload(transactions)), checkpoints };
+    const stop = new AbortController();
+    const atEnd = (): void => {
+      if (enough(checkpoints)) stop.abort();
+      else setImmediate(atEnd);
+    };
+    const { reader } = readerOf(place, new Life(), { saves: NEVER, idleCheckpointMs, atEnd });
+    await reader.run(stop.signal);
+    assert.deepEqual(checkpoints.stored?.position, place.server.position);
+    return checkpoints.saves - 1;
+  };
+  // two saves of the start, the first one of the saver
+  assert.equal(await savesOf(foreign, NEVER, ({ saves }) => saves >= 3), 3);
+  // the clock of a life goes on by a second at each look
+  assert.ok((await savesOf(foreign, 3_000, ({ saves }) => saves >= 5)) >= 5);
+  const change = new TestServer().positionAfter(foreign.length + 1).offset;
+  const withChange = [...foreign, [put(1, 'v1')], ...foreign];
+  // the saver's first one may be that of the change
+  assert.ok((await savesOf(withChange, NEVER, ({ stored }) => (stored?.position.offset ?? 0) >= change)) <= 4);
+});
+
+class CountingCheckpoints extends MemoryCheckpoints {
+  saves = 0;
+
+  override save(...args: Parameters<MemoryCheckpoints['save']>): Promise<void> {
+    this.saves += 1;
+    return super.save(...args);
+  }
+}
+
 test('rows are counted by operation', async () => {
   const place = placeOf(workload());
   const life = new Life();

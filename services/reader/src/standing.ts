@@ -1,6 +1,6 @@
 import type { SnapshotState } from '@mysync/checkpoint';
 import type { SourcePosition } from '@mysync/core';
-import type { CheckpointTracker } from '@mysync/flow';
+import type { CheckpointTracker, TransactionEnd } from '@mysync/flow';
 import type { ChangeRouter } from './change-router.ts';
 
 export interface StandingOptions {
@@ -30,16 +30,25 @@ export class Standing {
     this.timeMicros = options.timeMicros;
   }
 
-  /** Everything up to the place has been put: the checkpoint goes there once all of it is acked. */
+  /** Everything up to the place has been put, changes among it: the checkpoint goes there once all of it is acked. */
   settle(position: SourcePosition): void {
-    this.position = position;
-    this.#router.passTo(position);
-    this.#tracker.commit({ position, transactionCounter: this.#router.transactionCounter });
+    this.#tracker.commit(this.#endAt(position));
+  }
+
+  /** Nothing was captured on the way to the place. */
+  pass(position: SourcePosition): void {
+    this.#tracker.keepalive(this.#endAt(position));
   }
 
   /** Closes what was put beside the source (heartbeats), so that an idle source's checkpoint moves. */
   settleIdle(): void {
     if (this.inTransaction || this.position === null) return;
     this.#tracker.keepalive({ position: this.position, transactionCounter: this.#router.transactionCounter });
+  }
+
+  #endAt(position: SourcePosition): TransactionEnd {
+    this.position = position;
+    this.#router.passTo(position);
+    return { position, transactionCounter: this.#router.transactionCounter };
   }
 }

@@ -28,6 +28,10 @@ export function readerSection() {
       checkpointMs: milliseconds('The checkpoint is saved at most this often.', { min: 1, max: 3_600_000 }).default(
         1_000,
       ),
+      idleCheckpointMs: milliseconds(
+        'The same while nothing captured changes (or as soon as 1 MiB of such log was read): with kind mysql each save is itself a transaction, in the log of the source where it is in the same server.',
+        { min: 1, max: 3_600_000 },
+      ).default(10_000),
       drainMs: milliseconds('How long a stop waits for what is in flight.', { min: 0, max: 3_600_000 }).default(10_000),
     },
     'Readers of all sources.',
@@ -51,7 +55,7 @@ export function checkpointSection() {
           password: secret('Password of the user.').exactOptional(),
           tls: sqlTls().exactOptional(),
           database: text(
-            'The database, which must be there; the tables mysync_checkpoint and mysync_schema_history are made in it.',
+            'The database, which must be there; the tables mysync_owner, mysync_checkpoint and mysync_schema_history are made in it.',
           ).default('mysync'),
         },
         'kind mysql: the database that keeps the tables.',
