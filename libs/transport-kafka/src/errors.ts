@@ -27,6 +27,11 @@ export const kafkaErrors = errorCatalogue({
     remedy: 'Another client uses this consumer group with another protocol. Stop it, or take another group name.',
     retriable: false,
   },
+  KAFKA_SESSION_TIMEOUT: {
+    remedy:
+      'Keep transport.kafka.sessionTimeoutMs within group.min.session.timeout.ms and group.max.session.timeout.ms of every broker, or change those settings.',
+    retriable: false,
+  },
   KAFKA_TOPIC_INVALID: {
     remedy: 'Kafka refuses the topic: see the message for the name or the setting it does not accept.',
     retriable: false,

@@ -211,12 +211,16 @@ export class GroupMember {
         where: { group: this.#options.group },
       });
     }
-    if (hasCode(error, CODE.INVALID_SESSION_TIMEOUT, CODE.INVALID_GROUP_ID)) {
-      throw kafkaErrors.KAFKA_OPTION_INVALID({
-        message: `the broker refuses the group's name or session timeout: ${causeText(error)}`,
+    if (hasCode(error, CODE.INVALID_SESSION_TIMEOUT)) {
+      throw kafkaErrors.KAFKA_SESSION_TIMEOUT({
+        message: `the broker refuses a session timeout of ${this.#sessionTimeoutMs} ms`,
         where: { group: this.#options.group, sessionTimeoutMs: this.#sessionTimeoutMs },
-        remedy:
-          'Keep sessionTimeoutMs within the broker settings group.min.session.timeout.ms and group.max.session.timeout.ms.',
+      });
+    }
+    if (hasCode(error, CODE.INVALID_GROUP_ID)) {
+      throw kafkaErrors.KAFKA_OPTION_INVALID({
+        message: `the broker refuses the group's name: ${causeText(error)}`,
+        where: { group: this.#options.group },
       });
     }
     this.#coordinator = null;

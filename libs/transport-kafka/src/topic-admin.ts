@@ -7,6 +7,7 @@ import { kafkaErrors } from './errors.ts';
 import { patiently } from './patience.ts';
 import { CODE, codeName } from './protocol/codes.ts';
 import type { TopicMetadata } from './protocol/metadata.ts';
+import { checkSession } from './session-limits.ts';
 import { settingsFor, type TopicConfig, type Weakness, weaknessesOf, weaknessesOfNew } from './topic-settings.ts';
 
 const TOPIC_RESOURCE = 2;
@@ -63,6 +64,7 @@ export class TopicAdmin {
       const nodes = metadata.nodes.map(({ nodeId, host, port }) => `${nodeId} at ${host}:${port}`);
       const message = `Kafka answers; brokers: ${nodes.join(', ')}`;
       findings.push({ level: 'ok', code: 'TRANSPORT_UNREACHABLE', message, remedy: '' });
+      findings.push(...(await checkSession(this.#cluster, metadata.nodes)));
       await this.#checkTopic(spec, metadata.nodes.length, findings);
     } catch (error) {
       const code = isMysyncError(error) ? error.code : 'TRANSPORT_UNREACHABLE';
