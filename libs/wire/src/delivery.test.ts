@@ -139,7 +139,7 @@ test('the operation is read without decoding', () => {
   for (const [at, byte] of [
     [39, 0x18],
     [40, 0],
-    [40, 10],
+    [40, 11],
     [0, 1],
   ] as const) {
     const damaged = Uint8Array.from(payload);

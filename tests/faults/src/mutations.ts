@@ -98,8 +98,8 @@ export const MUTATIONS: readonly Mutation[] = [
     edits: [
       {
         file: SCRIPT,
-        find: 'local newer = not old or sub(old, 1, 16) < sub(record, 1, 16)',
-        replace: 'local newer = true',
+        find: 'newer = sub(old, 1, 16) < sub(record, 1, 16)',
+        replace: 'newer = true',
       },
     ],
   },
