@@ -172,9 +172,16 @@ class OwnedRow implements OwnedText {
       );
       if (taken === 1) break;
     }
+    let isUnderWay = false;
     this.#renewing = setInterval(() => {
+      // a server that does not answer is not asked twice at a time
+      if (isUnderWay) return;
+      isUnderWay = true;
       // One that fails is not an error by itself: whether the row is still ours is part of each write.
-      this.#renew().catch(() => undefined);
+      const done = (): void => {
+        isUnderWay = false;
+      };
+      this.#renew().then(done, done);
     }, this.#leaseMs / 5);
     this.#renewing.unref();
   }

@@ -40,10 +40,14 @@ const DENIED_NUMBERS: ReadonlySet<number> = new Set([1044, 1045, 1049, 1142, 114
 /**
  * A connection that is made when it is needed and made anew when it was lost: nothing in the session is relied on. A statement whose answer was
  * lost may have been done: the statements of the store can be told so by what they find.
+ *
+ * Calls are served one after another: what one call does is its own transaction, and there is one connection, however many ask.
  */
 export class CheckpointSession {
   readonly #place: MysqlPlace;
   #connection: Connection | undefined;
+  #last: Promise<unknown> = Promise.resolve();
+  #closed = false;
 
   constructor(place: MysqlPlace) {
     this.#place = place;
@@ -87,21 +91,42 @@ export class CheckpointSession {
     });
   }
 
+  /** For good: calls that wait are refused. */
   close(): void {
-    this.#connection?.destroy();
-    this.#connection = undefined;
+    this.#closed = true;
+    this.#drop();
   }
 
   async #run<T>(act: (connection: Connection, timeoutMs: number) => Promise<T>): Promise<T> {
+    const turn = this.#last.then(() => this.#act(act));
+    this.#last = turn.catch(() => undefined);
+    return await turn;
+  }
+
+  async #act<T>(act: (connection: Connection, timeoutMs: number) => Promise<T>): Promise<T> {
     const timeoutMs = this.#place.timeoutMs ?? TIMEOUT_MS;
     try {
+      this.#requireOpen();
       this.#connection ??= await this.#connect(timeoutMs);
+      // closed meanwhile: the connection was not there yet to be closed with it
+      this.#requireOpen();
       return await act(this.#connection, timeoutMs);
     } catch (error) {
       // whatever is open in the session ends with it
-      this.close();
+      this.#drop();
       throw this.#translate(error);
     }
+  }
+
+  #requireOpen(): void {
+    if (!this.#closed) return;
+    const message = 'the checkpoint store is closed';
+    throw checkpointErrors.CHECKPOINT_FENCED({ message, where: { path: this.name } });
+  }
+
+  #drop(): void {
+    this.#connection?.destroy();
+    this.#connection = undefined;
   }
 
   async #connect(timeoutMs: number): Promise<Connection> {
@@ -123,8 +148,14 @@ export class CheckpointSession {
       connection.destroy();
       if (this.#connection === connection) this.#connection = undefined;
     });
-    await connection.query("SET SESSION sql_mode = 'STRICT_ALL_TABLES', SESSION autocommit = 1");
-    return connection;
+    try {
+      const sql = "SET SESSION sql_mode = 'STRICT_ALL_TABLES', SESSION autocommit = 1";
+      await connection.query({ sql, timeout: timeoutMs });
+      return connection;
+    } catch (error) {
+      connection.destroy();
+      throw error;
+    }
   }
 
   #translate(error: unknown): MysyncError {
