@@ -74,10 +74,10 @@ export class BinlogConnection implements LogConnection {
     // logging in has a time limit of its own, the questions after it have none
     const limitMs = credentials.connectionTimeoutMs * 2;
     let timer: NodeJS.Timeout | undefined;
-    let late = false;
+    const late = new AbortController();
     let connection: BinlogConnection | undefined;
-    const opening = login(options).then(async (session) => {
-      if (late) session.destroy();
+    const opening = login(options, late.signal).then(async (session) => {
+      if (late.signal.aborted) session.destroy();
       connection = new BinlogConnection(options, session);
       await connection.#start();
     });
@@ -86,7 +86,7 @@ export class BinlogConnection implements LogConnection {
         opening,
         new Promise<never>((_, reject) => {
           timer = setTimeout(() => {
-            late = true;
+            late.abort();
             reject(
               sourceErrors.SOURCE_UNREACHABLE({
                 message: `${formatHost(host)} did not begin to send its log within ${limitMs} ms`,

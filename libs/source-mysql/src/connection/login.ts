@@ -35,11 +35,14 @@ interface ClientConnection {
   readonly threadId: number;
 }
 
-export async function login(options: LoginOptions): Promise<ReplicaSession> {
+/** Whatever is under way when the signal aborts is given up, and its connection is closed. */
+export async function login(options: LoginOptions, signal: AbortSignal): Promise<ReplicaSession> {
   const connection = createConnection(connectionOptions(options.credentials, options.host));
   const client = connection as unknown as ClientConnection;
   // whatever goes wrong later is seen at the stream
   connection.on('error', () => undefined);
+  const giveUp = (): void => void client.stream.destroy();
+  signal.addEventListener('abort', giveUp, { once: true });
   try {
     await new Promise<void>((resolve, reject) => {
       connection.query(`SET ${settings(options).join(', ')}`, (error) => (error === null ? resolve() : reject(error)));
@@ -47,6 +50,8 @@ export async function login(options: LoginOptions): Promise<ReplicaSession> {
   } catch (error) {
     client.stream.destroy();
     throw error;
+  } finally {
+    signal.removeEventListener('abort', giveUp);
   }
   const { stream, threadId } = client;
   stream.removeAllListeners('data');

@@ -69,7 +69,7 @@ export class ServerSession {
       connection = await createConnection(connectionOptions(credentials, host));
       // without a listener an error between two queries would end the process; the next query reports it
       connection.on('error', () => undefined);
-      return new ServerSession(connection, await readFacts(connection, host));
+      return new ServerSession(connection, await readFacts(connection, host, credentials.connectionTimeoutMs));
     } catch (error) {
       connection?.destroy();
       throw connectError(error, host, credentials.user);
@@ -135,13 +135,14 @@ function asText(field: { string(): string | null }): string | null {
   return field.string();
 }
 
-async function readFacts(connection: Connection, host: HostAddress): Promise<ServerFacts> {
-  const [rows] = await connection.query({ sql: 'SELECT VERSION() AS version', typeCast: asText });
+async function readFacts(connection: Connection, host: HostAddress, timeout: number): Promise<ServerFacts> {
+  const [rows] = await connection.query({ sql: 'SELECT VERSION() AS version', timeout, typeCast: asText });
   const version = String((rows as unknown as readonly TextRow[])[0]?.['version'] ?? '');
   const flavor = /mariadb/i.test(version) ? 'mariadb' : 'mysql';
   const name = flavor === 'mysql' ? 'server_uuid' : 'server_uid';
   const [found] = await connection.query({
     sql: `SHOW GLOBAL VARIABLES WHERE Variable_name IN ('${name}', 'hostname', 'port', 'server_id')`,
+    timeout,
     typeCast: asText,
   });
   const values = new Map((found as unknown as readonly TextRow[]).map((row) => [row['Variable_name'], row['Value']]));

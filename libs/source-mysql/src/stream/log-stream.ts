@@ -18,7 +18,7 @@ import {
   type TableRef,
   tableRefKey,
 } from '@mysync/core';
-import { Backoff } from '@mysync/flow';
+import { Backoff, unlessAborted } from '@mysync/flow';
 import type { LogEvent } from '../binlog/log-event.ts';
 import { BinlogConnection } from '../connection/binlog-connection.ts';
 import { FIRST_OFFSET } from '../connection/far-place.ts';
@@ -163,7 +163,8 @@ class LogRun {
 
   async *items(): AsyncGenerator<readonly SourceItem[]> {
     const { signal } = this.#options;
-    const assembler = await this.#open();
+    // a server that does not answer is waited for for long: a stop is not
+    const assembler = await unlessAborted(this.#open(), signal, () => this.close());
     const connection = this.#connection as BinlogConnection;
     let batch: SourceItem[] = [];
     while (!signal.aborted) {

@@ -1,0 +1,99 @@
+/** A server that takes a connection and then says nothing more: nobody waits for ever, nothing is left behind, and a stop is a stop. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, test } from 'node:test';
+import { isMysyncError, systemClock } from '@mysync/core';
+import { TcpProxy, until } from '@mysync/harness';
+import { BinlogConnection } from './connection/binlog-connection.ts';
+import { ServerSession } from './server/session.ts';
+import { failureOf, TestDatabase } from './testing.fixture.ts';
+
+const credentials = { user: 'mysync', password: 'mysync', tls: undefined, connectionTimeoutMs: 500 };
+const LIMIT = { timeout: 30_000 };
+let db: TestDatabase;
+let proxy: TcpProxy;
+
+before(async () => {
+  db = await TestDatabase.create('mariadb');
+  await db.run('CREATE TABLE t (id INT PRIMARY KEY)');
+  proxy = await TcpProxy.open(db.port);
+});
+
+after(async () => {
+  await proxy.close();
+  await db.close();
+});
+
+/** From the first packet with this text on; resolves then. */
+function silentFrom(text: string): Promise<void> {
+  return new Promise((resolve) => {
+    proxy.isCounted = (sent) => {
+      if (!sent.includes(text)) return false;
+      proxy.hold();
+      proxy.isCounted = () => false;
+      resolve();
+      return false;
+    };
+  });
+}
+
+const sockets = (): number => process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
+
+test('a connection for the log is given up and closed where the server is silent after the login', LIMIT, async () => {
+  const silent = silentFrom('@master_binlog_checksum');
+  const before = sockets();
+  try {
+    const opening = BinlogConnection.open({
+      host: proxy.address,
+      credentials,
+      serverId: 3_700_000_000,
+      hostName: 'test',
+      replicaUuid: randomUUID(),
+      heartbeatMs: 1000,
+      queueBytes: 1 << 16,
+      silenceMs: 3000,
+      clock: systemClock,
+      start: { kind: 'place', file: '', offset: 4 },
+    });
+    const failure = failureOf(opening);
+    await silent;
+    const error = await failure;
+    assert.ok(isMysyncError(error, 'SOURCE_UNREACHABLE'), String(error));
+    // both sides of the proxy stay open: it holds everything back
+    await until('our side is closed', () => sockets() === before + 2, { timeoutMs: 5000 });
+  } finally {
+    proxy.release();
+  }
+});
+
+test('a session is given up where the server is silent after the login', LIMIT, async () => {
+  const silent = silentFrom('SELECT VERSION()');
+  try {
+    const failure = failureOf(ServerSession.open(credentials, proxy.address));
+    await silent;
+    const error = await failure;
+    assert.ok(isMysyncError(error, 'SOURCE_UNREACHABLE'), String(error));
+    assert.ok(error.retriable);
+  } finally {
+    proxy.release();
+  }
+});
+
+test('a stop ends the stream while the server is silent', LIMIT, async () => {
+  const source = db.source({ hosts: [proxy.address], connectionTimeoutMs: 600_000 });
+  const from = await source.currentPosition();
+  for (const text of ['SELECT VERSION()', '@master_binlog_checksum']) {
+    const stop = new AbortController();
+    const silent = silentFrom(text);
+    try {
+      const reading = (async () => {
+        for await (const _ of source.stream({ from, signal: stop.signal }));
+      })();
+      await silent;
+      stop.abort();
+      await reading;
+    } finally {
+      proxy.release();
+    }
+  }
+});
