@@ -45,16 +45,20 @@ export class CheckpointSaver {
   async run(stop: AbortSignal): Promise<void> {
     const { clock, reader } = this.#options;
     while (await pause(clock.sleep(reader.checkpointMs, stop), stop)) {
-      if (!this.#isDue()) continue;
-      try {
-        await this.save();
-      } catch (error) {
-        if (!isRetriableError(error)) throw error;
-      }
+      if (this.#isDue()) await this.save();
     }
   }
 
+  /** Where the store does not answer for now, it is left to the next time: the checkpoint before is as right, it costs reading a little again. */
   async save(): Promise<void> {
+    try {
+      await this.#save();
+    } catch (error) {
+      if (!isRetriableError(error)) throw error;
+    }
+  }
+
+  async #save(): Promise<void> {
     const { tracker, keeper, tables, resync, standing, reader, clock } = this.#options;
     const { revision, changes } = tracker;
     const { end, partitions } = tracker.current();

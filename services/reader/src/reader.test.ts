@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { type Checkpoint, checkpointErrors } from '@mysync/checkpoint';
 import { createMetrics } from '@mysync/telemetry';
 import { transportErrors } from '@mysync/transport';
 import { LogTransport } from '@mysync/transport-log';
@@ -421,3 +422,48 @@ test('rows are counted by operation', async () => {
   const counts = Object.fromEntries(values.map(({ labels, value }) => [labels.operation, value]));
   assert.deepEqual(counts, { insert: 10, update: 3, delete: 2, truncate: 1 });
 });
+
+/** Checkpoints that are not there for a while: `isAway` decides for each save. */
+class AwayCheckpoints extends MemoryCheckpoints {
+  readonly #isAway: (checkpoint: Checkpoint) => boolean;
+  refused = 0;
+
+  constructor(isAway: (checkpoint: Checkpoint) => boolean) {
+    super();
+    this.#isAway = isAway;
+  }
+
+  override async save(checkpoint: Checkpoint, replaces: number | null): Promise<void> {
+    if (!this.#isAway(checkpoint)) return await super.save(checkpoint, replaces);
+    this.refused += 1;
+    throw checkpointErrors.CHECKPOINT_UNREACHABLE({ message: 'no answer' });
+  }
+}
+
+test('a store that is away when the first snapshot ends is tried again: the tables are not read twice', async () => {
+  const checkpoints: AwayCheckpoints = new AwayCheckpoints(
+    ({ snapshot }) => snapshot.state === 'done' && checkpoints.refused < 1,
+  );
+  const place = { ...placeOf(workload()), checkpoints };
+  const { lived } = await live(place, undefined, { start: 'snapshot' });
+  assert.ok(lived);
+  assert.equal(checkpoints.refused, 1);
+  assert.equal(checkpoints.stored?.snapshot.state, 'done');
+  assert.deepEqual(copy(await effective(place)), tables(place.server));
+});
+
+test('stopped while the store is away: an orderly end, the checkpoint before is as right', async () => {
+  const stop = new AbortController();
+  const checkpoints = new AwayCheckpoints(() => stop.signal.aborted);
+  const place = { ...placeOf(workload()), checkpoints };
+  const { reader } = readerOf(place, new Life(), { saves: 0, atEnd: () => stop.abort() });
+  await reader.run(stop.signal);
+  assert.equal(reader.status().state, 'stopped');
+  assert.equal(checkpoints.refused, 1);
+  assert.ok((await live({ ...place, checkpoints: kept(checkpoints) }, undefined)).lived);
+  assert.deepEqual(copy(await effective(place)), tables(place.server));
+});
+
+function kept({ stored }: MemoryCheckpoints): MemoryCheckpoints {
+  return Object.assign(new MemoryCheckpoints(), { stored });
+}

@@ -173,5 +173,5 @@ export class Reader {
   }
 }
 
-/** How long a stop waits for a store that does not answer. The checkpoint before is as right, it costs reading a little again. */
+/** How long a stop waits for a store that does not answer. */
 const LAST_SAVE_MS = 3_000;
