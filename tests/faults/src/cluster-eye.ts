@@ -1,10 +1,10 @@
 import { type RedisCluster, readRedisHashes } from '@mysync/harness';
 import { Cluster } from 'ioredis';
-import { nextOffsetOf, PATIENCE_MS, type SinkEye, type Target } from './sink-eye.ts';
+import { type Marker, markerOf, PATIENCE_MS, type SinkEye, type Target } from './sink-eye.ts';
 
 interface MarkerCopy {
   readonly slot: string;
-  readonly offset: number;
+  readonly marker: Marker;
   readonly counter: number;
   /** `SLOT:MASTER,…` of all copies. */
   readonly places: string;
@@ -36,7 +36,7 @@ export class RedisClusterEye implements SinkEye {
   }
 
   /** Of the copies of a marker that the newest one names, the lowest counts. */
-  async markers(topic: string, partitions: number): Promise<ReadonlyMap<number, number>> {
+  async markers(topic: string, partitions: number): Promise<ReadonlyMap<number, Marker>> {
     const found = new Map<number, MarkerCopy[]>();
     for (const master of await this.#nodes.masters()) {
       for (const key of await master.keys(`mysync:m:{*}${topic}:*`)) {
@@ -46,15 +46,15 @@ export class RedisClusterEye implements SinkEye {
         const copies = found.get(partition) ?? [];
         found.set(partition, copies);
         const slot = String(await master.call('CLUSTER', 'KEYSLOT', key));
-        copies.push({ slot, offset: nextOffsetOf(text), counter: Number(counter), places: String(places) });
+        copies.push({ slot, marker: markerOf(text), counter: Number(counter), places: String(places) });
       }
     }
-    const markers = new Map<number, number>();
+    const markers = new Map<number, Marker>();
     for (const [partition, copies] of found) {
       const newest = copies.reduce((a, b) => (b.counter > a.counter ? b : a));
       const named = newest.places.split(',').map((place) => place.split(':')[0]);
-      const lowest = Math.min(...copies.filter(({ slot }) => named.includes(slot)).map(({ offset }) => offset));
-      markers.set(partition, lowest);
+      const offsets = copies.filter(({ slot }) => named.includes(slot)).map(({ marker }) => marker.nextOffset);
+      markers.set(partition, { ...newest.marker, nextOffset: Math.min(...offsets) });
     }
     return markers;
   }

@@ -9,12 +9,19 @@ export interface Target {
   readonly key: string;
 }
 
+/** What a writer says of a partition in the sink. */
+export interface Marker {
+  readonly nextOffset: number;
+  /** Who held the sink's data when it was written, for sinks that tell; a writer that finds others goes back by itself. */
+  readonly holders: string;
+}
+
 export interface SinkEye {
   readonly name: SinkName;
   /** `n` of each row as the sink has it now; null: the row is not there. Rejects while the sink cannot be asked. */
   look(targets: readonly Target[]): Promise<readonly (number | null)[]>;
-  /** Next offset of each partition's applied marker, as far as there is one. */
-  markers(topic: string, partitions: number): Promise<ReadonlyMap<number, number>>;
+  /** Each partition's applied marker, as far as there is one. */
+  markers(topic: string, partitions: number): Promise<ReadonlyMap<number, Marker>>;
   /** All rows of a table. */
   readAll(
     table: string,
@@ -53,13 +60,13 @@ export class RedisEye implements SinkEye {
     });
   }
 
-  async markers(topic: string, partitions: number): Promise<ReadonlyMap<number, number>> {
-    const found = new Map<number, number>();
+  async markers(topic: string, partitions: number): Promise<ReadonlyMap<number, Marker>> {
+    const found = new Map<number, Marker>();
     const keys = await this.#redis.keys(`mysync:m:{*}${topic}:*`);
     for (const key of keys) {
       const partition = Number(key.slice(key.lastIndexOf(':') + 1));
       const text = await this.#redis.hget(key, 'm');
-      if (text !== null && partition < partitions) found.set(partition, nextOffsetOf(text));
+      if (text !== null && partition < partitions) found.set(partition, markerOf(text));
     }
     return found;
   }
@@ -94,8 +101,8 @@ export class ElasticEye implements SinkEye {
     });
   }
 
-  async markers(topic: string, partitions: number): Promise<ReadonlyMap<number, number>> {
-    const found = new Map<number, number>();
+  async markers(topic: string, partitions: number): Promise<ReadonlyMap<number, Marker>> {
+    const found = new Map<number, Marker>();
     await this.#ask('mysync-markers/_refresh');
     const query = { size: 1000, query: { term: { topic } } };
     const answer = (await this.#ask('mysync-markers/_search', query)) as {
@@ -104,7 +111,7 @@ export class ElasticEye implements SinkEye {
     for (const { _source } of answer.hits.hits) {
       const { partition, marker } = _source;
       if (partition !== undefined && marker !== undefined && partition < partitions) {
-        found.set(partition, nextOffsetOf(marker));
+        found.set(partition, markerOf(marker));
       }
     }
     return found;
@@ -134,6 +141,7 @@ export class ElasticEye implements SinkEye {
   }
 }
 
-export function nextOffsetOf(marker: string): number {
-  return (JSON.parse(marker) as { nextOffset: number }).nextOffset;
+export function markerOf(text: string): Marker {
+  const { nextOffset, holders = '' } = JSON.parse(text) as { nextOffset: number; holders?: string };
+  return { nextOffset, holders };
 }

@@ -36,10 +36,12 @@ interface SinkWatch {
   readonly judge: Judge;
   /** Commit time of the oldest of the newest probes, in ms since 1970. */
   oldestProbe: number;
-  /** Partitions whose marker was put back on purpose, until it has caught up with the commits. */
+  /** Partitions whose marker was put back on purpose, by us or by a writer that found other holders, until it has caught up with the commits. */
   readonly behind: Set<number>;
   /** The highest marker of each partition: a writer may go back by itself, which says nothing against what it committed before. */
   readonly highest: Map<number, number>;
+  /** Who held the data of each partition when its marker was looked at last. */
+  readonly holders: Map<number, string>;
   paused: boolean;
   /** Rises when the sink was put back: what was asked before says nothing about what is there now. */
   era: number;
@@ -71,6 +73,7 @@ export class Watch {
       oldestProbe: 0,
       behind: new Set(),
       highest: new Map(),
+      holders: new Map(),
       paused: false,
       era: 0,
       looking: Promise.resolve(),
@@ -234,13 +237,18 @@ export class Watch {
 
   /** The commit is read first: markers only grow, unless the sink was put back. */
   async #compareCommits(log: LogEye, sink: SinkWatch): Promise<void> {
-    const { eye, behind, highest, era } = sink;
+    const { eye, behind, highest, holders, era } = sink;
     const { topic, partitions, groupOf } = this.#options;
     const committed = await log.committed(groupOf(eye.name));
     const markers = await eye.markers(topic, partitions);
     if (sink.era !== era || sink.paused) return;
     for (const [partition, offset] of committed.entries()) {
-      const marker = markers.get(partition) ?? 0;
+      const found = markers.get(partition);
+      const marker = found?.nextOffset ?? 0;
+      if (found !== undefined) {
+        if (found.holders !== (holders.get(partition) ?? found.holders)) behind.add(partition);
+        holders.set(partition, found.holders);
+      }
       highest.set(partition, Math.max(marker, highest.get(partition) ?? 0));
       if (offset <= marker) behind.delete(partition);
       else if (!behind.has(partition) && offset > (highest.get(partition) ?? 0)) {
