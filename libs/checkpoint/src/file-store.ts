@@ -1,6 +1,6 @@
-import { mkdir, readFile, rename, rm } from 'node:fs/promises';
+import { readFile, rename, rm } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { type Clock, systemClock } from '@mysync/core';
+import { type Clock, makeFolder, systemClock } from '@mysync/core';
 import { parseCheckpoint } from './checkpoint-codec.ts';
 import { checkpointErrors } from './errors.ts';
 import { FileSchemaHistoryStore } from './file-schema-history.ts';
@@ -52,10 +52,7 @@ export class FileCheckpointStore implements OwnedCheckpointStore {
     const clock = options.clock ?? systemClock;
     const lock = new OwnerLock({ path: `${path}.lock`, clock, leaseMs: options.leaseMs ?? 15_000 });
     try {
-      const created = await mkdir(dirname(path), { recursive: true });
-      for (let made = dirname(path); created !== undefined && made.length >= created.length; made = dirname(made)) {
-        await syncFolder(dirname(made));
-      }
+      for (const made of makeFolder(dirname(path)).toReversed()) await syncFolder(dirname(made));
       await lock.acquire(options.signal);
     } catch (error) {
       throw translate(error, WHAT, path, options.signal);

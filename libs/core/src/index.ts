@@ -20,6 +20,7 @@ export {
   MysyncError,
 } from './errors.ts';
 export type { Finding } from './finding.ts';
+export { makeFolder } from './folders.ts';
 export { type GtidFlavor, type GtidSet, parseGtidSet } from './gtid-set.ts';
 export { type MysqlGtidEntry, MysqlGtidSet } from './gtid-set-mysql.ts';
 export { type LogFields, type Logger, silentLogger } from './logger.ts';

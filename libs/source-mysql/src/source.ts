@@ -14,6 +14,7 @@ import { checkResume } from './check/resume.ts';
 import { checkRowImage } from './check/row-image.ts';
 import { checkServerId } from './check/server-id.ts';
 import { checkSettings, SETTINGS } from './check/settings.ts';
+import { checkSpoolFolder } from './check/spool-folder.ts';
 import { checkTables } from './check/tables.ts';
 import { sourceErrors } from './errors.ts';
 import { KeptHistory } from './history/kept-history.ts';
@@ -150,6 +151,7 @@ class MysqlSource implements BinlogSource {
       checkRowImage(image, tables, this.#options.tableRule),
       ...(await checkGrants(session, tables, intent?.snapshot === true)),
       ...(await checkResume(this.#options, session, intent?.resume ?? null)),
+      ...checkSpoolFolder(this.#options.spoolFolder),
       ...(await checkServerId(session, this.#options.serverId, replicaName(this.#options.name))),
       ...(await checkTables(session, { ...this.#options, image, resumes }, tables)),
     ];

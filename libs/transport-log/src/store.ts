@@ -12,12 +12,13 @@
  * lmdb-js details: event-turn batching is off, since the queue groups by itself and since the batch's own promise
  * would reject unobserved when a commit fails; `committed` is observed for the same reason.
  */
-import { accessSync, constants, mkdirSync, realpathSync, statfsSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { statfsSync } from 'node:fs';
+import { join } from 'node:path';
 import { type Clock, isMysyncError, type MysyncError } from '@mysync/core';
 import { transportErrors } from '@mysync/transport';
 import { type Database, open, type RootDatabase } from 'lmdb';
 import { checkDataFile } from './data-file.ts';
+import { isNoFile, pathError, prepareDirectory } from './directory.ts';
 import { logErrors } from './errors.ts';
 import { takeGateAtExit, throughGate } from './gate.ts';
 import { FORMAT_VERSION, metaKey, type PartitionState } from './layout.ts';
@@ -119,10 +120,10 @@ export class Store {
 
   /** The store of a directory; each call needs one `release`. */
   static async use(options: StoreOptions): Promise<Store> {
-    const path = prepare(options.path);
+    const path = prepareDirectory(options.path);
     // One call after the other: a second one of this process must find the store that the first one opens.
     const store = await inTurn(async () => {
-      const found = opened.get(path) ?? (await throughGate(gateOf(path), async () => Store.#open(path, options)));
+      const found = opened.get(path) ?? (await Store.#openAlone(path, options));
       found.#users++;
       opened.set(path, found);
       return found;
@@ -140,13 +141,24 @@ export class Store {
     return store;
   }
 
+  static async #openAlone(path: string, options: StoreOptions): Promise<Store> {
+    try {
+      return await throughGate(gateOf(path), async () => Store.#open(path, options));
+    } catch (error) {
+      throw isNoFile(error) ? pathError(path, error) : error;
+    }
+  }
+
   /** A disk without room for LMDB's own pages is told: what LMDB maps and cannot write kills the process. */
   static #open(path: string, options: StoreOptions): Store {
-    const { bavail, bsize } = statfsSync(path);
+    const { bavail, bsize, blocks } = statfsSync(path);
     try {
-      if (bavail * bsize < OPEN_BYTES) throw new Error(`${bavail * bsize} bytes are free, opening takes ${OPEN_BYTES}`);
+      // a file system without blocks says nothing of its room
+      if (blocks > 0 && bavail * bsize < OPEN_BYTES)
+        throw new Error(`${bavail * bsize} bytes are free, opening takes ${OPEN_BYTES}`);
       reserveLockFile(join(path, 'lock.mdb'));
     } catch (cause) {
+      if (isNoFile(cause)) throw cause;
       throw transportErrors.TRANSPORT_DISK_FULL({ message: 'the log cannot be opened', where: { path }, cause });
     }
     return new Store(path, options);
@@ -368,19 +380,6 @@ export class Store {
 
 export function closedError(): MysyncError {
   return transportErrors.TRANSPORT_CLOSED({ message: 'the transport was closed' });
-}
-
-/** Errors name the whole path: a relative one says little in the log of a service. */
-function prepare(given: string): string {
-  const path = resolve(given);
-  try {
-    // the log holds whole rows: nobody but its owner reads it
-    mkdirSync(path, { recursive: true, mode: 0o700 });
-    accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
-    return realpathSync(path);
-  } catch (cause) {
-    throw logErrors.LOG_PATH({ message: `the log's directory ${path} cannot be used`, where: { path }, cause });
-  }
 }
 
 function openError(path: string, cause: unknown): MysyncError {

@@ -1,17 +1,18 @@
 /** `mysync drill`: breaks this very set-up on purpose, under a table of its own, and reports lost, wrong and stale rows. */
-import { mkdir, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sourcesOf } from '@mysync/config';
-import { systemClock } from '@mysync/core';
+import { makeFolder, systemClock } from '@mysync/core';
 import { type DrillReport, parsePlan, plannedFault, runDrill } from '@mysync/drill';
 import { createMysqlSource } from '@mysync/source-mysql';
 import { createLogger } from '@mysync/telemetry';
 import { Pipeline } from '@mysync/verifier';
 import { readCheckpoint } from './checkpoints.ts';
 import { openSink, required, sourceOptions } from './compose.ts';
-import { type CommandContext, type CommonOptions, requireConfig } from './context.ts';
+import { type CommandContext, type CommonOptions, requireConfig, usageError } from './context.ts';
 import { manageProcesses } from './drill-processes.ts';
 import { type DrillTableOptions, drillTableOf, openDrillTable, requireMapped } from './drill-table.ts';
+import { commandErrors } from './errors.ts';
 import { EXIT, ExitRequest } from './exit-codes.ts';
 import { Lifecycle } from './lifecycle.ts';
 import { chooseSource, readGiven, requireName, wholeNumber } from './names.ts';
@@ -42,7 +43,7 @@ export async function runDrillVerb(context: CommandContext, options: DrillOption
   const lifecycle = new Lifecycle();
   context.allowStop(60_000);
   try {
-    await mkdir(options.folder, { recursive: true });
+    makeReportFolder(context, options.folder);
     const binlog = createMysqlSource(sourceOptions(config, source, logger));
     lifecycle.opened('source', binlog, (opened) => opened.close());
     const sink = await openSink(config, options.sink, source, logger);
@@ -88,6 +89,16 @@ export async function runDrillVerb(context: CommandContext, options: DrillOption
     await tell(context, options, report);
   } finally {
     for (const { name, error } of await lifecycle.close()) context.output.note(`closing ${name} failed: ${error}\n`);
+  }
+}
+
+function makeReportFolder(context: CommandContext, path: string): void {
+  try {
+    makeFolder(path);
+  } catch (cause) {
+    const remedy = 'Name a folder in which this user can make files.';
+    const details = { message: `--folder: ${path} cannot be made`, remedy, where: { option: '--folder' }, cause };
+    usageError(context, commandErrors.COMMAND_VALUE_INVALID(details));
   }
 }
 

@@ -304,3 +304,37 @@ test('a template that does not fit the table', async () => {
   await pipeline.configure();
   await mended(pipeline);
 });
+
+test('folders in which no file can be made', { skip: process.platform !== 'linux' }, async () => {
+  await using pipeline = await pipelineOf();
+  const options = pipeline.options;
+  const told = (code: string, path: string, remedy: RegExp) => ({
+    code,
+    where: [new RegExp(path)],
+    remedy,
+    secrets: [SECRET],
+  });
+  for (const path of ['/proc', '/proc/mysync/x']) {
+    await pipeline.configure({ ...options, config: { checkpoint: { path } } });
+    assertTold(await failing(pipeline), told('CHECKPOINT_UNWRITABLE', path, /folder of the checkpoint/));
+    await pipeline.configure({ ...options, config: { transport: { log: { path } } } });
+    assertTold(await failing(pipeline), told('LOG_PATH', path, /transport\.log\.path/));
+    await pipeline.configure({ ...options, sourceConfig: { ...options.sourceConfig, spoolFolder: path } });
+    assertTold(await failing(pipeline), told('SOURCE_SPOOL_FAILED', path, /spoolFolder/));
+    const drill = await runMysync([
+      'drill',
+      '--sink',
+      'redis',
+      '--table',
+      `${pipeline.database}.d`,
+      '--folder',
+      `${path}/d`,
+      '--config',
+      pipeline.configFile,
+    ]);
+    assert.equal(drill.code, 2);
+    assertTold(drill.stderr, told('COMMAND_VALUE_INVALID', path, /folder/));
+  }
+  await pipeline.configure(options);
+  await mended(pipeline);
+});
