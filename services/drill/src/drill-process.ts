@@ -1,65 +1,75 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { createWriteStream, type WriteStream } from 'node:fs';
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { drillErrors } from './errors.ts';
 
-const LAST_LINES = 2000;
+const LAST_BYTES = 2000;
 const STOP_MS = 30_000;
 
 export interface DrillProcessOptions {
   readonly name: string;
-  /** Arguments of this very program. */
+  /** Arguments of this very program. It must end in order when its standard input does. */
   readonly args: readonly string[];
   readonly logFile: string;
 }
 
-/** A process of ours that may be killed. */
+/**
+ * A process of ours that may be killed.
+ *
+ * It does not outlive us, however we end: a pipe of ours is its standard input, which ends with us, and its log is a file of its own. A frozen one is woken by a helper that waits for
+ * the end of such a pipe, too.
+ */
 export class DrillProcess {
   readonly #options: DrillProcessOptions;
-  readonly #log: WriteStream;
   #child: ChildProcess | undefined;
+  #waker: ChildProcess | undefined;
   #ended: Promise<void> = Promise.resolve();
-  #tail = '';
   #mayEnd = false;
 
   constructor(options: DrillProcessOptions) {
     this.#options = options;
-    this.#log = createWriteStream(options.logFile, { flags: 'a' });
   }
 
   start(): void {
     const [command = ''] = process.argv.slice(1);
-    const child = spawn(process.execPath, [...process.execArgv, command, ...this.#options.args], {
-      stdio: ['ignore', 'ignore', 'pipe'],
-      // Ctrl-C in a terminal is for the drill, which then stops it in order
-      detached: true,
-    });
-    this.#mayEnd = false;
-    this.#child = child;
-    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      this.#log.write(text);
-      this.#tail = (this.#tail + text).slice(-LAST_LINES);
-    });
-    this.#ended = new Promise((resolve) => {
-      child.once('error', () => resolve());
-      child.once('close', () => resolve());
-    });
+    const log = openSync(this.#options.logFile, 'a');
+    try {
+      const child = spawn(process.execPath, [...process.execArgv, command, ...this.#options.args], {
+        stdio: ['pipe', 'ignore', log],
+        // Ctrl-C in a terminal is for the drill, which then stops it in order
+        detached: true,
+      });
+      this.#mayEnd = false;
+      this.#child = child;
+      this.#ended = ended(child);
+    } finally {
+      closeSync(log);
+    }
   }
 
   /** Throws when it has ended without having been told to. */
   requireAlive(): void {
     const child = this.#child;
     if (this.#mayEnd || child === undefined || (child.exitCode === null && child.signalCode === null)) return;
+    const { name, logFile } = this.#options;
     throw drillErrors.DRILL_PROCESS_ENDED({
-      message: `${this.#options.name} ended with ${child.exitCode ?? child.signalCode}: ${this.#tail.trim()}`,
-      where: { process: this.#options.name, log: this.#options.logFile },
+      message: `${name} ended with ${child.exitCode ?? child.signalCode}: ${lastOf(logFile).trim()}`,
+      where: { process: name, log: logFile },
     });
   }
 
   freeze(): void {
-    this.#child?.kill('SIGSTOP');
+    const child = this.#child;
+    if (child?.pid === undefined) return;
+    this.#waker = spawn('sh', ['-c', `read -r _; kill -CONT ${child.pid}`], {
+      stdio: ['pipe', 'ignore', 'ignore'],
+      detached: true,
+    });
+    child.kill('SIGSTOP');
   }
 
   wake(): void {
+    this.#waker?.stdin?.end();
+    this.#waker = undefined;
     this.#child?.kill('SIGCONT');
   }
 
@@ -72,11 +82,28 @@ export class DrillProcess {
   /** In order; killed when that takes too long. */
   async stop(): Promise<void> {
     this.#mayEnd = true;
-    this.#child?.kill('SIGCONT');
+    this.wake();
     this.#child?.kill('SIGTERM');
     const late = setTimeout(() => this.#child?.kill('SIGKILL'), STOP_MS);
     await this.#ended;
     clearTimeout(late);
-    await new Promise((resolve) => this.#log.end(resolve));
+  }
+}
+
+function ended(child: ChildProcess): Promise<void> {
+  return new Promise((resolve) => {
+    child.once('error', () => resolve());
+    child.once('close', () => resolve());
+  });
+}
+
+function lastOf(file: string): string {
+  const log = openSync(file, 'r');
+  try {
+    const { size } = fstatSync(log);
+    const bytes = Buffer.alloc(Math.min(size, LAST_BYTES));
+    return bytes.toString('utf8', 0, readSync(log, bytes, 0, bytes.length, size - bytes.length));
+  } finally {
+    closeSync(log);
   }
 }

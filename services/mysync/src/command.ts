@@ -68,9 +68,11 @@ export function buildCommand(context: CommandContext): Command {
   );
   running('reader', 'Run the readers alone.')
     .option('--source <name>', 'Only this source.')
+    .addOption(untilInputEnds())
     .action(async (options) => untilStopped(context, (await import('./run.ts')).runReader(context, options)));
   running('writer', 'Run the writers of one sink alone; several such processes share the partitions.')
     .requiredOption('--sink <name>', 'The sink.')
+    .addOption(untilInputEnds())
     .action(async (options) => untilStopped(context, (await import('./run.ts')).runWriter(context, options)));
 
   verb(
@@ -224,4 +226,9 @@ function addDlq(
     .option('--table <name>', tableHelp)
     .option('--all', 'All of them.')
     .action(async (ids: string[], options) => (await import('./dlq.ts')).runDlqAct(context, 'discard', ids, options));
+}
+
+/** For processes that `mysync drill` starts: they end with it, however it ends. */
+function untilInputEnds(): Option {
+  return new Option('--until-input-ends').hideHelp();
 }

@@ -12,6 +12,8 @@ export interface CommandContext {
   readonly settings: readonly string[];
   /** How long an orderly stop may take from now on, once it has begun. */
   allowStop(ms: number): void;
+  /** Stops in order once standard input has ended: it is a pipe of whoever started us, and ends with them. */
+  stopWithInput(): void;
 }
 
 /** What commander hands to every verb. */

@@ -35,7 +35,8 @@ export async function manageProcesses(parts: Management): Promise<Managed> {
   };
   const sourceWay = await through('source', sourceTarget(config, source));
   const sinkWay = await through('sink', sinkTarget(config, sink));
-  const common = ['--config', path, ...settings.flatMap((setting) => ['--set', setting]), '--telemetry.port=0'];
+  const given = ['--config', path, ...settings.flatMap((setting) => ['--set', setting]), '--telemetry.port=0'];
+  const common = [...given, '--until-input-ends'];
   const start = (name: string, args: readonly string[]): DrillProcess => {
     const child = new DrillProcess({ name, args: [...args, ...common], logFile: join(folder, `${name}.log`) });
     child.start();

@@ -19,6 +19,11 @@ function onSignal(signal: NodeJS.Signals): void {
     output.note(`${signal} again: ending at once. The next start resumes where this one was.\n`);
     process.exit(EXIT.interrupted);
   }
+  beginStop();
+}
+
+function beginStop(): void {
+  if (stop.signal.aborted) return;
   stop.abort();
   setTimeout(() => {
     output.note(
@@ -46,6 +51,7 @@ const code = await runCli(process.argv.slice(2), {
   allowStop: (ms) => {
     stopMs = ms;
   },
+  stopWithInput: () => void process.stdin.once('close', beginStop).resume().unref(),
 });
 // Printed to the end first: standard output may be a pipe.
 process.stdout.write('', () => process.exit(code));

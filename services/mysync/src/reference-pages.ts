@@ -64,7 +64,8 @@ function labelNames(metric: unknown): readonly string[] {
 function commandPage(): string {
   const nothing = { result: () => undefined, note: () => undefined, live: false, columns: 80 };
   const signal = new AbortController().signal;
-  const program = buildCommand({ output: nothing, signal, settings: [], allowStop: () => undefined });
+  const idle = (): void => undefined;
+  const program = buildCommand({ output: nothing, signal, settings: [], allowStop: idle, stopWithInput: idle });
   const parts = [
     '# The command',
     '',

@@ -41,14 +41,20 @@ export async function runAll(context: CommandContext, options: CommonOptions): P
   await runService(context, loaded, { sources: Object.keys(config.sources), sinks: Object.keys(config.sinks) });
 }
 
-export async function runReader(context: CommandContext, options: CommonOptions & { source?: string }): Promise<void> {
+interface PartOptions extends CommonOptions {
+  readonly untilInputEnds?: boolean;
+}
+
+export async function runReader(context: CommandContext, options: PartOptions & { source?: string }): Promise<void> {
+  if (options.untilInputEnds === true) context.stopWithInput();
   const loaded = requireConfig(context, options);
   const names = Object.keys(loaded.config.sources);
   if (options.source !== undefined) requireName(context, 'source', options.source, names);
   await runService(context, loaded, { sources: options.source === undefined ? names : [options.source], sinks: [] });
 }
 
-export async function runWriter(context: CommandContext, options: CommonOptions & { sink: string }): Promise<void> {
+export async function runWriter(context: CommandContext, options: PartOptions & { sink: string }): Promise<void> {
+  if (options.untilInputEnds === true) context.stopWithInput();
   const loaded = requireConfig(context, options);
   requireName(context, 'sink', options.sink, Object.keys(loaded.config.sinks));
   await runService(context, loaded, { sources: [], sinks: [options.sink] });

@@ -1,9 +1,9 @@
 /** `mysync drill`, on a set-up as a user has it. */
 import assert from 'node:assert/strict';
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { Pipeline, runMysync } from '@mysync/harness';
+import { Pipeline, runMysync, until } from '@mysync/harness';
 
 test('every fault is survived, and the report says so', async () => {
   await using pipeline = await Pipeline.create({
@@ -34,4 +34,19 @@ test('every fault is survived, and the report says so', async () => {
   assert.ok(report.changes > 100 && report.looks > 10, stdout);
   const [tables] = await sql.query('SHOW TABLES');
   assert.equal((tables as unknown[]).length, 1, 'the table of the drill is gone');
+});
+
+test('a drill that is killed leaves nothing running: its reader and writer stop in order', async () => {
+  await using pipeline = await Pipeline.create({ transport: 'log', sinks: ['redis'] });
+  const { database, folder } = pipeline;
+  const logs = join(folder, 'drill');
+  const drill = pipeline.start(`drill --sink redis --table ${database}.drilled --seconds 1 --folder ${logs}`);
+  const logOf = async (name: string): Promise<string> => await readFile(join(logs, `${name}.log`), 'utf8');
+  for (const name of ['reader', 'writer']) {
+    await until(`the ${name} runs`, async () => (await logOf(name)).includes('"msg":"started"'));
+  }
+  await drill.kill();
+  for (const name of ['reader', 'writer']) {
+    await until(`the ${name} has stopped`, async () => (await logOf(name)).trimEnd().endsWith('"msg":"stopped"}'));
+  }
 });
