@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { errorCatalogue } from '@mysync/core';
+import { desk } from './desk.fixture.ts';
 import { type SetUp, setUp } from './loop.fixture.ts';
 import { parseMarker } from './marker.ts';
-import { FastClock, MemorySink, ScriptedPartition, turnsUntil } from './partition.fixture.ts';
-import { PoisonDesk } from './poison-desk.ts';
+import { MemorySink, ScriptedPartition, turnsUntil } from './partition.fixture.ts';
 
 const errors = errorCatalogue({ TEST_POISON: { remedy: 'mend it', retriable: false } });
 const SPAN_MS = 1_000;
@@ -102,19 +102,8 @@ test('a key that is set aside stays so, and one that was released since is not s
   await fill(running, 1, 15, 100);
   const { log, assigned, applied, stop, failOver, clock } = running;
   bad = false;
-  const desk = new PoisonDesk({
-    sink,
-    sinkName: 'memory',
-    log: log.reader,
-    topic: { name: 'shop', id: 'topic-1', partitions: 1 },
-    partition: 0,
-    compacted: true,
-    letterRecord: () => Promise.resolve(null),
-    clock: new FastClock(),
-    signal: new AbortController().signal,
-  });
   sink.shared = true;
-  await desk.release(({ offset }) => offset === 4);
+  await desk(log, sink).release(({ offset }) => offset === 4);
   assert.ok(sink.rows.has('5'));
   clock.ms += 100;
   failOver('5', '15');

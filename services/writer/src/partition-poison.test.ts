@@ -4,11 +4,11 @@ import { test } from 'node:test';
 import { errorCatalogue } from '@mysync/core';
 import type { SinkChange } from '@mysync/sink';
 import { makeTableSchema } from '@mysync/wire';
+import { desk, parked } from './desk.fixture.ts';
 import { MemoryLetters, type SetUp, setUp } from './loop.fixture.ts';
 import { parseMarker } from './marker.ts';
-import { type ParkedKey, parkedName } from './parked-keys.ts';
-import { FastClock, MemorySink, ScriptedPartition, turnsUntil } from './partition.fixture.ts';
-import { PoisonDesk } from './poison-desk.ts';
+import { parkedName } from './parked-keys.ts';
+import { MemorySink, ScriptedPartition, turnsUntil } from './partition.fixture.ts';
 import { schema, TestLog } from './test-log.fixture.ts';
 
 const errors = errorCatalogue({
@@ -22,24 +22,6 @@ function refusing(sink: MemorySink): void {
     const bad = change.kind === 'put' && String(change.row[1]).startsWith('bad');
     return bad ? errors.TEST_POISON({ message: 'it is bad' }) : null;
   };
-}
-
-function parked(sink: MemorySink): readonly ParkedKey[] {
-  return parseMarker(sink.marker ?? '', {}).parked ?? [];
-}
-
-function desk(log: TestLog, sink: MemorySink): PoisonDesk {
-  return new PoisonDesk({
-    sink,
-    sinkName: 'memory',
-    log: log.reader,
-    topic: { name: 'shop', id: 'topic-1', partitions: 1 },
-    partition: 0,
-    compacted: true,
-    letterRecord: () => Promise.resolve(null),
-    clock: new FastClock(),
-    signal: new AbortController().signal,
-  });
 }
 
 function park(given: SetUp = {}): ReturnType<typeof setUp> {

@@ -1,30 +1,14 @@
 /** Rows that are larger than the log takes: their messages name a key and hold no row. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { desk, parked } from './desk.fixture.ts';
 import { MemoryLetters, setUp } from './loop.fixture.ts';
-import { parseMarker } from './marker.ts';
-import { type ParkedKey, parkedName } from './parked-keys.ts';
-import { FastClock, MemorySink, ScriptedPartition } from './partition.fixture.ts';
-import { PoisonDesk } from './poison-desk.ts';
+import { parkedName } from './parked-keys.ts';
+import { MemorySink, ScriptedPartition } from './partition.fixture.ts';
 import { TestLog } from './test-log.fixture.ts';
 
-function parked(sink: MemorySink): readonly ParkedKey[] {
-  return parseMarker(sink.marker ?? '', {}).parked ?? [];
-}
-
 async function released(log: TestLog, sink: MemorySink): Promise<readonly (readonly string[])[]> {
-  const desk = new PoisonDesk({
-    sink,
-    sinkName: 'memory',
-    log: log.reader,
-    topic: { name: 'shop', id: 'topic-1', partitions: 1 },
-    partition: 0,
-    compacted: true,
-    letterRecord: () => Promise.resolve(null),
-    clock: new FastClock(),
-    signal: new AbortController().signal,
-  });
-  return (await desk.release(() => true)).map(({ result, code }) => [result, code]);
+  return (await desk(log, sink).release(() => true)).map(({ result, code }) => [result, code]);
 }
 
 test('park: the key is set aside and told, all others go on', async () => {

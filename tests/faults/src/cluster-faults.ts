@@ -64,6 +64,25 @@ async function killAndTakeOver(scene: Scene, master: Redis, replica: Redis): Pro
   return () => server.upPart(part);
 }
 
+/** Some node goes, and comes back before another one can take its place. */
+async function whileAway(
+  scene: Scene,
+  dice: Dice,
+  leave: 'pause' | 'kill',
+  comeBack: 'resume' | 'upPart',
+): Promise<() => Promise<void>> {
+  const cluster = scene.stage.cluster();
+  const server = scene.stage.server('redis-cluster');
+  const part = cluster.partOf(dice.pick(cluster.clients));
+  const over = unseenUntil(scene);
+  await server[leave](part);
+  return () =>
+    over(async () => {
+      await server[comeBack](part);
+      await cluster.settled();
+    });
+}
+
 export const CLUSTER_FAULTS: readonly FaultKind[] = [
   {
     name: 'redis cluster: kill a master',
@@ -111,18 +130,7 @@ export const CLUSTER_FAULTS: readonly FaultKind[] = [
     holdMs: [300, 2500],
     fits: onCluster,
     settled: true,
-    strike: async (scene, dice) => {
-      const cluster = scene.stage.cluster();
-      const server = scene.stage.server('redis-cluster');
-      const part = cluster.partOf(dice.pick(cluster.clients));
-      const over = unseenUntil(scene);
-      await server.pause(part);
-      return () =>
-        over(async () => {
-          await server.resume(part);
-          await cluster.settled();
-        });
-    },
+    strike: (scene, dice) => whileAway(scene, dice, 'pause', 'resume'),
   },
   {
     name: 'redis cluster: restart a node',
@@ -130,18 +138,7 @@ export const CLUSTER_FAULTS: readonly FaultKind[] = [
     holdMs: [0, 0],
     fits: onCluster,
     settled: true,
-    strike: async (scene, dice) => {
-      const cluster = scene.stage.cluster();
-      const server = scene.stage.server('redis-cluster');
-      const part = cluster.partOf(dice.pick(cluster.clients));
-      const over = unseenUntil(scene);
-      await server.kill(part);
-      return () =>
-        over(async () => {
-          await server.upPart(part);
-          await cluster.settled();
-        });
-    },
+    strike: (scene, dice) => whileAway(scene, dice, 'kill', 'upPart'),
   },
   {
     name: 'redis cluster: slots move',

@@ -1,29 +1,11 @@
-import { fileURLToPath } from 'node:url';
+import { CACHE, runCommand, say, stopSignal } from './entry.ts';
 import { soak } from './soak.ts';
 import { parseSoakOptions, SOAK_USAGE } from './soak-options.ts';
 
-const CACHE = fileURLToPath(new URL('../../../.cache/faults', import.meta.url));
-const startedAt = performance.now();
-
-function say(text: string): void {
-  process.stderr.write(`${((performance.now() - startedAt) / 1000).toFixed(0).padStart(5)} s  ${text}\n`);
-}
-
 async function main(args: readonly string[]): Promise<number> {
-  if (args.includes('--help') || args.includes('-h')) {
-    process.stdout.write(`${SOAK_USAGE}\n`);
-    return 0;
-  }
   const { json, ...flags } = parseSoakOptions(args);
-  const stopping = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.once(signal, () => {
-      say('coming to an end; once more to stop at once');
-      process.once(signal, () => process.exit(130));
-      stopping.abort();
-    });
-  }
-  const { complaints, ...result } = await soak({ ...flags, folder: CACHE, say, signal: stopping.signal });
+  const signal = stopSignal('coming to an end');
+  const { complaints, ...result } = await soak({ ...flags, folder: CACHE, say, signal });
   for (const complaint of complaints) say(complaint);
   if (json) process.stdout.write(`${JSON.stringify(result)}\n`);
   else {
@@ -39,10 +21,4 @@ async function main(args: readonly string[]): Promise<number> {
   return result.flat && complaints.length === 0 ? 0 : 1;
 }
 
-main(process.argv.slice(2)).then(
-  (code) => process.exit(code),
-  (error: unknown) => {
-    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
-    process.exit(1);
-  },
-);
+runCommand(SOAK_USAGE, main);
