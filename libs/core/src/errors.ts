@@ -45,7 +45,7 @@ export class MysyncError extends Error {
 
   /** A form for logs and for `--json`: no stack, causes as text. */
   toJSON(): Record<string, unknown> {
-    const cause = this.cause === undefined ? undefined : causeText(this.cause);
+    const cause = this.#causeToTell;
     return { code: this.code, message: this.message, where: this.where, remedy: this.remedy, cause };
   }
 
@@ -54,9 +54,16 @@ export class MysyncError extends Error {
     const where = Object.entries(this.where).map(([key, value]) => `${key} ${value}`);
     const lines = [`${this.code}: ${this.message}`];
     if (where.length > 0) lines.push(`  where: ${where.join(', ')}`);
-    if (this.cause !== undefined) lines.push(`  cause: ${causeText(this.cause)}`);
+    const cause = this.#causeToTell;
+    if (cause !== undefined) lines.push(`  cause: ${cause}`);
     lines.push(`  what to do: ${this.remedy}`);
     return lines.join('\n');
+  }
+
+  /** Nothing where the message says it already. */
+  get #causeToTell(): string | undefined {
+    const text = this.cause === undefined ? '' : causeText(this.cause);
+    return text === '' || this.message.includes(text) ? undefined : text;
   }
 }
 
@@ -78,7 +85,7 @@ export function isMysyncError(error: unknown, code?: string): error is MysyncErr
   return error instanceof MysyncError && (code === undefined || error.code === code);
 }
 
-/** The short text of anything thrown: messages joined down the chain of causes, no stack. */
+/** The short text of anything thrown: messages joined down the chain of causes, none that one before it holds already, no stack. */
 export function causeText(error: unknown): string {
   const parts: string[] = [];
   let current: unknown = error;
@@ -89,7 +96,8 @@ export function causeText(error: unknown): string {
     }
     const errno = (current as NodeJS.ErrnoException).code;
     const text = current.message === '' ? current.name : current.message;
-    parts.push(errno !== undefined && !text.includes(errno) ? `${errno}: ${text}` : text);
+    const full = errno !== undefined && !text.includes(errno) ? `${errno}: ${text}` : text;
+    if (!parts.some((part) => part.includes(full))) parts.push(full);
     current = current.cause;
   }
   return parts.join(' <- ');

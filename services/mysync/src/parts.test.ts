@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { errorCatalogue, silentLogger } from '@mysync/core';
+import { transportErrors } from '@mysync/transport';
 import { type Part, part, runParts } from './parts.ts';
 
 /** A part that writes down when it is stopped, and ends when it is told to. */
@@ -96,6 +97,32 @@ test('a signal that has aborted before is met', async () => {
   reader.end();
   await runParts([reader], [], AbortSignal.abort(), () => undefined);
   assert.ok(log.includes('reader has ended'));
+});
+
+test('a topic that is about to be made is awaited quietly, but not for ever', async () => {
+  let now = 0;
+  const clock = {
+    now: () => now,
+    monotonic: () => now,
+    sleep: (ms: number): Promise<void> => {
+      now += ms;
+      return Promise.resolve();
+    },
+  };
+  const told: string[] = [];
+  const say = (level: string) => (_: unknown, message?: string) => told.push(`${level} ${message} ${now < 30_000}`);
+  const logger = { ...silentLogger, info: say('info'), warn: say('warn') };
+  const missing = transportErrors.TRANSPORT_TOPIC_MISSING({ message: 'there is no topic' });
+  const runner = {
+    run: (): Promise<void> => (now < 60_000 ? Promise.reject(missing) : Promise.resolve()),
+    refresh: () => undefined,
+    health: () => ({ name: 'x', alive: true, ready: true, detail: '' }),
+    status: () => null,
+  };
+  await part('x', () => runner, { clock, logger }).run(new AbortController().signal);
+  assert.equal(told[0], 'info the topic is not there yet: the reader makes it true');
+  assert.ok(told.length > 1);
+  assert.deepEqual([...new Set(told.slice(1))], ['warn trying again false']);
 });
 
 const errors = errorCatalogue({ TEST_AWAY: { remedy: 'none', retriable: true } });

@@ -6,7 +6,8 @@ import type { HealthReport } from '@mysync/telemetry';
 import { Writer, type WriterOptions, type WriterStatus } from '@mysync/writer';
 import { asMysyncError } from './output.ts';
 
-const EXPECTED_ATTEMPTS = 5;
+/** How long after the start the reader may take, before it is news that there is no topic: it makes the topic once its source and all brokers answer. */
+const TOPIC_MADE_MS = 30_000;
 /** Who ran for this long has no part in what failed before: the next pause is the shortest again. */
 const WELL_MS = 60_000;
 
@@ -46,6 +47,7 @@ export function part<S>(name: string, make: () => Runner<S>, { clock, logger }: 
     name,
     run: async (signal) => {
       const backoff = new Backoff();
+      const begunAt = clock.monotonic();
       for (let attempt = 1; !signal.aborted; attempt += 1) {
         if (used) current = make();
         used = true;
@@ -62,9 +64,10 @@ export function part<S>(name: string, make: () => Runner<S>, { clock, logger }: 
           }
           const delayMs = backoff.next();
           const fields = { part: name, attempt, delayMs: Math.round(delayMs) };
-          // Right after a first start the reader has not made the topic yet: that is no news.
-          const expected = attempt < EXPECTED_ATTEMPTS && isMysyncError(error, 'TRANSPORT_TOPIC_MISSING');
-          logger[expected ? 'debug' : 'warn']({ ...fields, error: asMysyncError(error).toJSON() }, 'trying again');
+          const isAwaited =
+            isMysyncError(error, 'TRANSPORT_TOPIC_MISSING') && clock.monotonic() - begunAt < TOPIC_MADE_MS;
+          if (!isAwaited) logger.warn({ ...fields, error: asMysyncError(error).toJSON() }, 'trying again');
+          else if (attempt === 1) logger.info({ part: name }, 'the topic is not there yet: the reader makes it');
           await clock.sleep(delayMs, signal).catch(() => undefined);
         }
       }

@@ -40,9 +40,8 @@ export async function runRecover(context: CommandContext, options: RecoverOption
     closers.push(() => store.close());
     const checkpoint = await store.load();
     const where = { source };
-    if (checkpoint === null || checkpoint.snapshot.state === 'running') {
-      const message =
-        checkpoint === null ? 'there is no checkpoint' : 'the first snapshot was not finished, so no sink is whole';
+    if (checkpoint?.snapshot.state === 'running') {
+      const message = 'the first snapshot was not finished, so no sink is whole';
       throw commandErrors.RECOVER_IMPOSSIBLE({ message, where });
     }
     const sinks: OpenSink[] = [];
@@ -52,6 +51,15 @@ export async function runRecover(context: CommandContext, options: RecoverOption
       closers.push(() => sink.close());
       sinks.push({ name, sink });
     }
+    if (checkpoint === null) {
+      if (await wasNeverRead({ config, source, transport, sinks })) {
+        const message = `source '${source}' was not read yet: no checkpoint, no log and no sink knows of it`;
+        const remedy = 'Nothing was changed. Start the reader: it makes all of them.';
+        throw commandErrors.RECOVER_NOT_NEEDED({ message, where, remedy });
+      }
+      const message = 'there is no checkpoint: from where the source would have to be read again is not known';
+      throw commandErrors.RECOVER_IMPOSSIBLE({ message, where });
+    }
     const recovery = new Recovery({ config, source, transport, checkpoint, sinks });
     const plan = await recovery.plan();
     if (options.yes === true) await recovery.perform(plan, (next) => store.save(next, checkpoint.epoch));
@@ -60,6 +68,19 @@ export async function runRecover(context: CommandContext, options: RecoverOption
   } finally {
     for (const close of closers.reverse()) await close();
   }
+}
+
+async function wasNeverRead(parts: Omit<RecoveryOptions, 'checkpoint'>): Promise<boolean> {
+  const { config, source, transport, sinks } = parts;
+  const { name: topic, partitions } = topicSpec(config, source);
+  const isThere = (await transport.describeTopic(topic)) !== null;
+  if (isThere && (await transport.offsetRanges(topic)).some(({ end }) => end > 0)) return false;
+  for (const { sink } of sinks) {
+    for (let partition = 0; partition < partitions; partition += 1) {
+      if ((await sink.readMarker({ topic, partition })) !== null) return false;
+    }
+  }
+  return true;
 }
 
 interface OpenMarked extends MarkedPartition {

@@ -1,6 +1,7 @@
 /** The log itself is lost: the sinks that are there go on, from the place in the source that the one furthest behind needs. */
 import assert from 'node:assert/strict';
 import { readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { assertClean, assertTold, Pipeline, runMysync, startServer, until } from '@mysync/harness';
 import { Redis } from 'ioredis';
@@ -150,3 +151,22 @@ for (const transport of ['log', 'kafka'] as const) {
     for (const process of [reader, ahead, behind, fresh]) await pipeline.stopped(process);
   });
 }
+
+test('before the first start there is nothing to recover; a checkpoint that is gone is something else', async () => {
+  await using pipeline = await Pipeline.create({ transport: 'log', sinks: ['redis'] });
+  const { sql, folder, configFile } = pipeline;
+  await sql.query('CREATE TABLE t (id INT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 1)');
+  const told = async () => {
+    const { code, stderr } = await runMysync(['recover', '--config', configFile]);
+    assert.equal(code, 1);
+    return stderr;
+  };
+  assertTold(await told(), { code: 'RECOVER_NOT_NEEDED', where: [/was not read yet/], remedy: /Start the reader/ });
+  const mysync = pipeline.start('run');
+  await pipeline.equal(['t']);
+  await pipeline.stopped(mysync);
+  await rm(join(folder, 'checkpoints'), { recursive: true });
+  assertTold(await told(), { code: 'RECOVER_IMPOSSIBLE', where: [/no checkpoint/], remedy: /start-again/ });
+  await rm(join(folder, 'log'), { recursive: true });
+  assertTold(await told(), { code: 'RECOVER_IMPOSSIBLE', where: [/no checkpoint/], remedy: /start-again/ });
+});
