@@ -88,7 +88,7 @@ export function isMadeUp(event: LogEvent): boolean {
 
 /** A connection that delivers the log from one position on. */
 export interface LogConnection {
-  /** The next event that has arrived, in order; undefined when there is none. It is valid until the next call, its bytes as long as they are held. Resumes the socket when less waits than half of its limit. */
+  /** The next event that has arrived, in order; undefined when there is none. It is valid until the next call, and so are its bytes. Resumes the socket when less waits than half of its limit. */
   next(): LogEvent | undefined;
   /** Resolves when there may be a next one. Rejects when the connection ended (after the last one) or went silent. */
   wait(signal: AbortSignal): Promise<void>;

@@ -8,7 +8,7 @@
  * 2. Nothing after a failure: what was received before it comes out, then `wait` rejects with it.
  * 3. What waits is bytes as they were received: an event is made when it is asked for, so that none is kept while others are read.
  * 4. Bounded: above `queueBytes` the socket is paused, so at most one read of the socket (64 KiB) or one event is more than that.
- * 5. Events are pieces of what was received: their bytes are never written to again, so they stay valid while they are held.
+ * 5. Events are pieces of what was received: their bytes are valid until the next one is asked for, then that memory is read into again.
  * 6. Silence: the server sends a heartbeat each `heartbeatMs`; `silenceMs` without a byte while the socket was not paused is a failure. Where this process
  *    itself stood still, what came meanwhile is read first.
  */
@@ -43,7 +43,7 @@ export interface BinlogConnectionOptions extends LoginOptions {
 export class BinlogConnection implements LogConnection {
   readonly #options: BinlogConnectionOptions;
   readonly #session: ReplicaSession;
-  readonly #framer = new PacketFramer({ maxBytes: MOST_EVENT_BYTES });
+  readonly #framer: PacketFramer;
   readonly #frames = new EventFrames();
   /** While the place to begin at has not come. */
   #far: FarPlace | undefined;
@@ -63,6 +63,7 @@ export class BinlogConnection implements LogConnection {
   private constructor(options: BinlogConnectionOptions, session: ReplicaSession) {
     this.#options = options;
     this.#session = session;
+    this.#framer = new PacketFramer({ maxBytes: MOST_EVENT_BYTES, giveBack: (buffer) => session.giveBack(buffer) });
     this.#lastHeard = options.clock.monotonic();
     const { start, farthestOffset = FARTHEST_OFFSET } = options;
     if (start.kind === 'place' && start.offset > farthestOffset) this.#far = new FarPlace(start);
@@ -222,7 +223,7 @@ export class BinlogConnection implements LogConnection {
   async #start(): Promise<void> {
     const { stream } = this.#session;
     const { serverId, hostName, start, stopsAtEnd } = this.#options;
-    stream.on('data', (chunk: Buffer) => this.#receive(chunk));
+    this.#session.receive((buffer, length, isLent) => this.#receive(buffer, length, isLent));
     stream.on('error', (error) => this.#lost(error));
     stream.on('close', () => this.#lost(undefined));
     stream.on('end', () => this.#lost(undefined));
@@ -238,11 +239,11 @@ export class BinlogConnection implements LogConnection {
     this.#lastHeard = this.#options.clock.monotonic();
   }
 
-  #receive(chunk: Buffer): void {
+  #receive(buffer: Buffer, length: number, isLent: boolean): void {
     if (this.#failure !== undefined) return;
     this.#lastHeard = this.#options.clock.monotonic();
     try {
-      this.#framer.push(chunk);
+      this.#framer.push(buffer, length, isLent);
     } catch (error) {
       this.#fail(isMysyncError(error) ? error : this.#lostError(error));
       return;

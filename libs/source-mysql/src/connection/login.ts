@@ -4,6 +4,7 @@ import { createConnection } from 'mysql2';
 import type { HostAddress, ResolvedOptions } from '../options.ts';
 import { connectionOptions } from '../server/session.ts';
 import type { DumpStart } from './commands.ts';
+import { Receiver, type Take } from './receiver.ts';
 
 /** Fits any pause of a consumer: the largest value of net_write_timeout that both flavours accept on Linux. */
 const YEAR_SECONDS = 31_536_000;
@@ -20,8 +21,12 @@ export interface LoginOptions {
 }
 
 export interface ReplicaSession {
-  /** Nobody listens to its data. */
+  /** For writing, pausing, and its end. */
   readonly stream: Duplex;
+  /** What comes from now on. */
+  receive(take: Take): void;
+  /** Of what was lent. */
+  giveBack(buffer: Buffer): void;
   /** How the server names this connection. */
   readonly threadId: number;
   /** Ends the connection at once. */
@@ -37,7 +42,12 @@ interface ClientConnection {
 
 /** Whatever is under way when the signal aborts is given up, and its connection is closed. */
 export async function login(options: LoginOptions, signal: AbortSignal): Promise<ReplicaSession> {
-  const connection = createConnection(connectionOptions(options.credentials, options.host));
+  // what is encrypted is decrypted into memory of Node's own
+  const receiver = options.credentials.tls === undefined ? new Receiver(options.host) : undefined;
+  const connection = createConnection({
+    ...connectionOptions(options.credentials, options.host),
+    ...(receiver === undefined ? {} : { stream: receiver.socket }),
+  });
   const client = connection as unknown as ClientConnection;
   // whatever goes wrong later is seen at the stream
   connection.on('error', () => undefined);
@@ -55,8 +65,17 @@ export async function login(options: LoginOptions, signal: AbortSignal): Promise
   }
   const { stream, threadId } = client;
   stream.removeAllListeners('data');
-  // the library would only end its side and wait for the server's
-  return { stream, threadId, destroy: () => stream.destroy() };
+  return {
+    stream,
+    threadId,
+    receive: (take) => {
+      if (receiver !== undefined) receiver.receive(take);
+      else stream.on('data', (chunk: Buffer) => take(chunk, chunk.length, false));
+    },
+    giveBack: (buffer) => receiver?.giveBack(buffer),
+    // the library would only end its side and wait for the server's
+    destroy: () => stream.destroy(),
+  };
 }
 
 /** Variables of the session by which a replica tells the server what it wants; unknown ones do no harm. */

@@ -26,9 +26,18 @@ function wire(payloads: readonly Buffer[], first = 0): Buffer {
 function framed(chunks: readonly Buffer[], maxBytes = 1 << 30): { packets: Buffer[]; inOrder: boolean } {
   const packets: Buffer[] = [];
   let allInOrder = true;
-  const framer = new PacketFramer({ maxBytes });
-  for (const chunk of chunks) {
-    framer.push(chunk);
+  const lent = new Set<Buffer>();
+  const giveBack = (buffer: Buffer): void => {
+    assert.ok(lent.delete(buffer), 'given back once');
+    buffer.fill(0xdb);
+  };
+  const framer = new PacketFramer({ maxBytes, giveBack });
+  for (const [i, chunk] of chunks.entries()) {
+    // behind it lies what was read before
+    const buffer = Buffer.concat([chunk, Buffer.from('old')]);
+    const isLent = i % 4 > 0;
+    if (isLent) lent.add(buffer);
+    framer.push(buffer, chunk.length, isLent);
     // some of it at once, the rest when all has come
     for (let left = packets.length % 3; left > 0 && framer.next(); left -= 1) take();
   }
@@ -38,8 +47,9 @@ function framed(chunks: readonly Buffer[], maxBytes = 1 << 30): { packets: Buffe
   }
   assert.ok(!framer.next());
   assert.equal(framer.bytes, 0);
+  assert.equal(lent.size, 0);
   function take(): void {
-    packets.push(framer.buffer.subarray(framer.start, framer.end));
+    packets.push(Buffer.from(framer.buffer.subarray(framer.start, framer.end)));
     allInOrder &&= framer.inOrder;
   }
   return { packets, inOrder: allInOrder };

@@ -5,6 +5,7 @@
  *    that is split is put together, while it comes.
  * 2. Packets of 2^24 − 1 bytes go on in the next; they are handed over as one.
  * 3. Bounded: memory is taken for one packet at a time (16 MiB), and never more than `maxBytes` for packets that go on.
+ * 4. What was lent is given back once `next` has moved beyond the last packet of it, and not before.
  *
  * Header: three bytes of length, one byte of number (MySQL, "Client/Server Protocol", packets).
  */
@@ -20,6 +21,14 @@ interface Piece {
   /** Packets with their headers, all in order; otherwise the body of one. */
   readonly isRun: boolean;
   readonly inOrder: boolean;
+  /** `buffer` was lent, and no later piece lies in it. */
+  isLast: boolean;
+}
+
+export interface PacketFramerOptions {
+  readonly maxBytes: number;
+  /** Nobody reads it any more. */
+  giveBack(buffer: Buffer): void;
 }
 
 export class PacketFramer {
@@ -29,11 +38,13 @@ export class PacketFramer {
   end = 0;
   /** False when its number does not follow on the last one's. */
   inOrder = true;
-  readonly #maxBytes: number;
+  readonly #options: PacketFramerOptions;
   readonly #pieces: Piece[] = [];
   #bytes = 0;
   /** The run under way goes on at `end` and ends here. */
   #runEnd = 0;
+  /** `buffer` is to be given back. */
+  #isLast = false;
   readonly #header = Buffer.alloc(HEADER_BYTES);
   #headerBytes = 0;
   #nextNumber = 0;
@@ -46,8 +57,8 @@ export class PacketFramer {
   #parts: Buffer[] = [];
   #partsBytes = 0;
 
-  constructor(options: { readonly maxBytes: number }) {
-    this.#maxBytes = options.maxBytes;
+  constructor(options: PacketFramerOptions) {
+    this.#options = options;
   }
 
   /** Of packets that wait, but for the run under way. */
@@ -70,6 +81,8 @@ export class PacketFramer {
       this.#step(this.end);
       return true;
     }
+    if (this.#isLast) this.#options.giveBack(this.buffer);
+    this.#isLast = false;
     const piece = this.#pieces.shift();
     if (piece === undefined) {
       this.clear();
@@ -79,6 +92,7 @@ export class PacketFramer {
     this.buffer = piece.buffer;
     this.inOrder = piece.inOrder;
     this.#runEnd = piece.end;
+    this.#isLast = piece.isLast;
     if (piece.isRun) this.#step(piece.start);
     else {
       this.start = piece.start;
@@ -87,8 +101,9 @@ export class PacketFramer {
     return true;
   }
 
-  /** Drops everything that waits. */
+  /** Drops everything that waits: what was lent of it is kept. */
   clear(): void {
+    this.#isLast = false;
     this.#pieces.length = 0;
     this.#bytes = 0;
     this.buffer = NO_BYTES;
@@ -97,23 +112,32 @@ export class PacketFramer {
     this.#runEnd = 0;
   }
 
-  /** Throws a RangeError when a packet is too long. */
-  push(chunk: Buffer): void {
+  /** Takes `chunk[0, length)`. Throws a RangeError when a packet is too long. */
+  push(chunk: Buffer, length: number, isLent: boolean): void {
+    const before = this.#pieces.length;
+    this.#split(chunk, length);
+    if (!isLent) return;
+    const last = this.#pieces.findLast(({ buffer }, i) => i >= before && buffer === chunk);
+    if (last === undefined) this.#options.giveBack(chunk);
+    else last.isLast = true;
+  }
+
+  #split(chunk: Buffer, chunkEnd: number): void {
     let at = 0;
     let runStart = 0;
-    while (at < chunk.length) {
+    while (at < chunkEnd) {
       if (this.#body !== undefined) {
-        at = this.#fill(this.#body, chunk, at);
+        at = this.#fill(this.#body, chunk, at, chunkEnd);
         runStart = at;
         continue;
       }
       const packetAt = at;
       let header = chunk;
       let headerAt = at;
-      const isSplit = this.#headerBytes > 0 || chunk.length - at < HEADER_BYTES;
+      const isSplit = this.#headerBytes > 0 || chunkEnd - at < HEADER_BYTES;
       if (isSplit) {
         this.#wait(chunk, runStart, packetAt, true, true);
-        at = this.#readHeader(chunk, at);
+        at = this.#readHeader(chunk, at, chunkEnd);
         runStart = at;
         if (this.#headerBytes < HEADER_BYTES) return;
         this.#headerBytes = 0;
@@ -125,7 +149,7 @@ export class PacketFramer {
       const inOrder = number === this.#nextNumber;
       if (!inOrder) this.#comesInOrder = false;
       this.#nextNumber = (number + 1) & 0xff;
-      const isWhole = length <= chunk.length - at && length !== GOES_ON && this.#parts.length === 0;
+      const isWhole = length <= chunkEnd - at && length !== GOES_ON && this.#parts.length === 0;
       if (isWhole && inOrder && !isSplit) {
         at += length;
         continue;
@@ -147,13 +171,13 @@ export class PacketFramer {
 
   #wait(buffer: Buffer, start: number, end: number, isRun: boolean, inOrder: boolean): void {
     if (isRun && start === end) return;
-    this.#pieces.push({ buffer, start, end, isRun, inOrder });
+    this.#pieces.push({ buffer, start, end, isRun, inOrder, isLast: false });
     this.#bytes += end - start;
   }
 
-  #readHeader(chunk: Buffer, from: number): number {
+  #readHeader(chunk: Buffer, from: number, chunkEnd: number): number {
     let at = from;
-    while (this.#headerBytes < HEADER_BYTES && at < chunk.length) {
+    while (this.#headerBytes < HEADER_BYTES && at < chunkEnd) {
       this.#header[this.#headerBytes] = chunk[at] as number;
       this.#headerBytes += 1;
       at += 1;
@@ -162,8 +186,9 @@ export class PacketFramer {
   }
 
   #begin(length: number): void {
-    if (this.#partsBytes + length > this.#maxBytes) {
-      throw new RangeError(`a packet has more than ${this.#maxBytes} bytes`);
+    const { maxBytes } = this.#options;
+    if (this.#partsBytes + length > maxBytes) {
+      throw new RangeError(`a packet has more than ${maxBytes} bytes`);
     }
     // of its own, so that a small rest in the pool of small buffers is not kept alive by a large one
     this.#body = Buffer.allocUnsafeSlow(length);
@@ -171,8 +196,8 @@ export class PacketFramer {
     if (length === 0) this.#close(this.#body);
   }
 
-  #fill(body: Buffer, chunk: Buffer, from: number): number {
-    const end = Math.min(chunk.length, from + body.length - this.#filled);
+  #fill(body: Buffer, chunk: Buffer, from: number, chunkEnd: number): number {
+    const end = Math.min(chunkEnd, from + body.length - this.#filled);
     chunk.copy(body, this.#filled, from, end);
     this.#filled += end - from;
     if (this.#filled === body.length) this.#close(body);
