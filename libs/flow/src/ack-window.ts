@@ -1,7 +1,7 @@
 import { coreErrors } from '@mysync/core';
 import { Ring } from './ring.ts';
 
-export interface AckWindowOptions {
+export interface AckWindowOptions<T> {
   /** Sequence of the first item put: the frontier + 1. */
   readonly firstSequence: number;
   /** Most items held, sent or not. */
@@ -14,6 +14,8 @@ export interface AckWindowOptions {
   readonly generation?: number;
   /** Offset of the last record known in the partition (the fence); default -1. */
   readonly lastOffset?: number;
+  /** Called with each item that leaves the window: nobody sends it again. */
+  readonly onPassed?: (item: T) => void;
 }
 
 /** A contiguous run of items to be stamped with (generation, base, firstSequence + i) and sent as one batch. */
@@ -87,6 +89,7 @@ interface SentBatch {
 
 const HELD: AckOutcome = { kind: 'held' };
 const IGNORED: AckOutcome = { kind: 'ignored' };
+const nothing = (): void => {};
 
 /**
  * The retransmit buffer of one partition: items are put, sent in batches, and leave when their batch is surely stored in order.
@@ -113,6 +116,7 @@ export class AckWindow<T> {
   readonly #maxItems: number;
   readonly #maxBytes: number;
   readonly #maxOpen: number;
+  readonly #onPassed: (item: T) => void;
   readonly #items: Ring<T>;
   readonly #sizes: Ring<number>;
   /** Batches between base and cursor, oldest first; the id of the first is `#headId`. */
@@ -132,10 +136,11 @@ export class AckWindow<T> {
   #lastOffset: number;
   #halted = false;
 
-  constructor(options: AckWindowOptions) {
+  constructor(options: AckWindowOptions<T>) {
     this.#maxItems = options.maxItems;
     this.#maxBytes = options.maxBytes;
     this.#maxOpen = options.maxOpen;
+    this.#onPassed = options.onPassed ?? nothing;
     this.#items = new Ring(Math.min(options.maxItems, 256));
     this.#sizes = new Ring(Math.min(options.maxItems, 256));
     this.#base = options.firstSequence;
@@ -311,7 +316,7 @@ export class AckWindow<T> {
       const batch = this.#sent.shift();
       this.#headId++;
       for (let i = 0; i < batch.count; i++) {
-        this.#items.shift();
+        this.#onPassed(this.#items.shift());
         this.#sizes.shift();
       }
       this.#bytes -= batch.bytes;

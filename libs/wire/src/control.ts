@@ -26,6 +26,9 @@ export class EncodedControl {
   stamp(stamp: DeliveryStamp): void {
     stampDelivery(this.payload, stamp);
   }
+
+  /** As a row's: its bytes are its own. */
+  giveBack(): void {}
 }
 
 export interface TableMessageOptions {

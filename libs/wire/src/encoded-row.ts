@@ -76,6 +76,37 @@ export class EncodedRow {
   markLast(): void {
     setLastInTransaction(this.slab, true, this.keyStart);
   }
+
+  /** To be called once when nobody needs its bytes any more; or never, then the collector finds out. */
+  giveBack(): void {}
+}
+
+/** A row in memory that is used again once all rows in it were given back. */
+export class LentRow extends EncodedRow {
+  readonly #lender: RowLender;
+
+  constructor(
+    lender: RowLender,
+    start: number,
+    keyStart: number,
+    end: number,
+    deletes: boolean,
+    partitionHash: number,
+    ordinal: number,
+  ) {
+    super(lender.slab, start, keyStart, end, deletes, partitionHash, ordinal);
+    this.#lender = lender;
+  }
+
+  override giveBack(): void {
+    this.#lender.takeBack();
+  }
+}
+
+export interface RowLender {
+  readonly slab: Uint8Array;
+  /** One of the rows in the slab. */
+  takeBack(): void;
 }
 
 /** What stands in the writer, as its receiver's own: a message of `length` bytes and its key. */

@@ -73,6 +73,7 @@ export class PublishPump {
           maxItems: windowMessages,
           maxBytes: windowBytes,
           maxOpen: publisher.maxOpenBatches,
+          onPassed: giveBack,
         }),
     );
     this.#failed = new Promise((_, reject) => {
@@ -297,4 +298,9 @@ export class PublishPump {
       )
       .catch(this.#fail);
   }
+}
+
+/** What is stored is never sent again, and a publisher reads records only until it has encoded them. */
+function giveBack(entry: WindowEntry): void {
+  entry.message.giveBack();
 }

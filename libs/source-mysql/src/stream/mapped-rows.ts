@@ -192,7 +192,7 @@ export class MappedRows {
     } catch (error) {
       throw unreadableRows(error, table, spot);
     }
-    spool.grown(from);
+    this.#transcriber.giveBack(spool.grown(from));
     return undefined;
   }
 

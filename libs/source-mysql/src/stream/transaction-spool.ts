@@ -5,27 +5,26 @@
  * 2. Bounded: above `memoryBytes` all but the last item goes to one file, which is unlinked as soon as it is open, so that
  *    a killed process leaves nothing behind. What follows goes there in pieces of 1 MiB: it waits for the end anyway.
  * 3. A savepoint marks a count of items; rolling back to it cuts memory and file there.
+ * 4. A slab is freed only if its first record is of this transaction, and all its records are in the file: so nothing that was handed over lies in it.
  *
  * File: for each item four 32-bit numbers (ordinal, partition hash, key length, payload length), with the highest bit of the key length for
  * deletes, then payload and key. Table changes are rare and stay in memory.
  */
 import { closeSync, ftruncateSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { EncodedRow } from '@mysync/wire';
 import { sourceErrors } from '../errors.ts';
 import type { SourceItem, SourceRow, SourceTableChange } from '../port.ts';
+import { DELETES, HEAD_BYTES, SpoolPieces } from './spool-pieces.ts';
 
 /** What an item costs beside its bytes: object and list entry. */
 const ITEM_BYTES = 120;
-const HEAD_BYTES = 16;
-const DELETES = 0x8000_0000;
-const READ_BYTES = 1 << 20;
 const WRITE_BYTES = 1 << 20;
 /** Items of one batch that is handed over. */
 const BATCH_ITEMS = 2048;
 /** Up to here a copy costs less than handing over a list of its own. */
 const FEW_ITEMS = 256;
 const AGAIN_ITEMS = 8;
+const NONE: readonly Uint8Array[] = [];
 
 export interface TransactionSpoolOptions {
   readonly memoryBytes: number;
@@ -74,11 +73,14 @@ export class TransactionSpool {
     return this.#items;
   }
 
-  /** Counts what was appended to `tail` since item `from` of it, and moves it to the file where it is too much. */
-  grown(from: number): void {
+  /**
+   * Counts what was appended to `tail` since item `from` of it, and moves it to the file where it is too much. Returns the slabs that were freed by that: nobody
+   * but who made one can still write to it.
+   */
+  grown(from: number): Iterable<Uint8Array> {
     for (let i = from; i < this.#items.length; i += 1) this.#bytes += sizeOf(this.#items[i] as SourceRow);
     const { memoryBytes } = this.#options;
-    if (this.#bytes > (this.isInFile ? Math.min(WRITE_BYTES, memoryBytes) : memoryBytes)) this.#spill();
+    return this.#bytes > (this.isInFile ? Math.min(WRITE_BYTES, memoryBytes) : memoryBytes) ? this.#spill() : NONE;
   }
 
   mark(name: string): void {
@@ -144,11 +146,12 @@ export class TransactionSpool {
     this.#file = undefined;
   }
 
-  #spill(): void {
+  #spill(): Iterable<Uint8Array> {
     // the last item stays, so that `seal` can still reach it; so does everything from a table change on
     let until = this.#items.findIndex((item) => item.kind !== 'row');
     if (until < 0) until = this.#items.length - 1;
-    if (until <= 0) return;
+    if (until <= 0) return NONE;
+    const freed = new Set<Uint8Array>();
     const open = [...this.#marks.values()];
     this.#scratch ??= Buffer.allocUnsafeSlow(WRITE_BYTES);
     const scratch = this.#scratch;
@@ -161,6 +164,7 @@ export class TransactionSpool {
     for (let i = 0; i < until; i += 1) {
       for (const mark of open) if (mark.count === this.#fileItems) mark.fileOffset = this.#fileBytes + filled;
       const row = this.#items[i] as SourceRow;
+      if (row.start === 0) freed.add(row.slab);
       const isLarge = HEAD_BYTES + row.bytes > WRITE_BYTES;
       if (isLarge || filled + HEAD_BYTES + row.bytes > WRITE_BYTES) flush();
       filled = scratch.writeUInt32LE(row.ordinal, filled);
@@ -183,6 +187,8 @@ export class TransactionSpool {
     this.#items.splice(0, until);
     this.#bytes = this.#items.reduce((sum, item) => sum + sizeOf(item), 0);
     for (const mark of open) if (mark.count === this.#fileItems) mark.fileOffset = this.#fileBytes;
+    for (const item of this.#items) if (item.kind === 'row') freed.delete(item.slab);
+    return freed;
   }
 
   #write(data: Uint8Array, offset: number): void {
@@ -201,50 +207,29 @@ export class TransactionSpool {
 
   *#readFile(): Generator<SourceItem[]> {
     const file = this.#file as number;
-    let rest = Buffer.alloc(0);
-    let batch: SourceItem[] = [];
+    const pieces = new SpoolPieces();
+    let piece = pieces.take(Buffer.alloc(0), 0);
     let left = this.#fileItems;
     for (let offset = 0; offset < this.#fileBytes; ) {
-      // rows are views into their chunk, so each chunk is new
-      const wanted = Math.min(Math.max(READ_BYTES, neededBytes(rest)), this.#fileBytes - offset);
-      const chunk = Buffer.allocUnsafeSlow(rest.length + wanted);
-      rest.copy(chunk);
-      for (let got = 0; got < wanted; ) got += readSync(file, chunk, rest.length + got, wanted - got, offset + got);
+      const wanted = Math.min(piece.slab.length - piece.end, this.#fileBytes - offset);
+      for (let got = 0; got < wanted; ) got += readSync(file, piece.slab, piece.end + got, wanted - got, offset + got);
       offset += wanted;
-      let at = 0;
-      while (neededBytes(chunk.subarray(at)) === 0) {
-        at = pushRow(chunk, at, batch);
+      piece.end += wanted;
+      let batch: SourceItem[] = [];
+      for (let row = piece.row(); row !== undefined; row = piece.row()) {
         left -= 1;
-        const row = batch.at(-1);
-        if (left === 0 && this.#lastIsInFile && row?.kind === 'row') row.markLast();
-        if (batch.length === BATCH_ITEMS) {
-          yield batch;
-          batch = [];
-        }
+        if (left === 0 && this.#lastIsInFile) row.markLast();
+        batch.push(row);
+        if (batch.length < BATCH_ITEMS) continue;
+        yield batch;
+        batch = [];
       }
-      rest = chunk.subarray(at);
       if (batch.length > 0) yield batch;
-      batch = [];
+      const read = piece;
+      piece = pieces.take(read.rest, read.nextBytes);
+      read.takeBack();
     }
   }
-}
-
-/** Bytes missing until the first item of the piece is whole; 0 when it is. */
-function neededBytes(piece: Buffer): number {
-  if (piece.length < HEAD_BYTES) return HEAD_BYTES - piece.length;
-  const size = HEAD_BYTES + (piece.readUInt32LE(8) & ~DELETES) + piece.readUInt32LE(12);
-  return Math.max(0, size - piece.length);
-}
-
-function pushRow(chunk: Buffer, at: number, batch: SourceItem[]): number {
-  const ordinal = chunk.readUInt32LE(at);
-  const partitionHash = chunk.readUInt32LE(at + 4);
-  const keyField = chunk.readUInt32LE(at + 8);
-  const start = at + HEAD_BYTES;
-  const keyStart = start + chunk.readUInt32LE(at + 12);
-  const end = keyStart + (keyField & ~DELETES);
-  batch.push(new EncodedRow(chunk, start, keyStart, end, keyField >= DELETES, partitionHash, ordinal));
-  return end;
 }
 
 function sizeOf(item: SourceRow | SourceTableChange): number {

@@ -52,6 +52,11 @@ export class RowsTranscriber {
     return left.ordinal - place.ordinal;
   }
 
+  /** Slabs, of this transcriber or of others, in which nobody has a record any more. */
+  giveBack(slabs: Iterable<Uint8Array>): void {
+    for (const slab of slabs) this.#slabs.giveBack(slab);
+  }
+
   /** As many of the rows as the module's input holds. */
   #window(
     module: TranscriberModule,
