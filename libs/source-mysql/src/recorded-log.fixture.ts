@@ -231,7 +231,9 @@ async function openLog(port: number, from: { file: string; offset: number }): Pr
   const events: LogEvent[] = [];
   try {
     for (;;) {
-      for (let event = connection.next(); event !== undefined; event = connection.next()) events.push({ ...event });
+      for (let event = connection.next(); event !== undefined; event = connection.next()) {
+        events.push({ ...event, buffer: Buffer.from(event.buffer) });
+      }
       await connection.wait(new AbortController().signal);
     }
   } catch (error) {

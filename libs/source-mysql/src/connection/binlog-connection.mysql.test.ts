@@ -80,7 +80,9 @@ for (const flavor of FLAVORS) {
       const events: LogEvent[] = [];
       try {
         for (;;) {
-          for (let event = connection.next(); event !== undefined; event = connection.next()) events.push({ ...event });
+          for (let event = connection.next(); event !== undefined; event = connection.next()) {
+            events.push({ ...event, buffer: Buffer.from(event.buffer) });
+          }
           await connection.wait(new AbortController().signal);
         }
       } catch (error) {

@@ -17,10 +17,18 @@ import { applyJsonDiffs } from '../json/json-diff.ts';
 
 const PARTIAL_JSON = 1;
 
+/** Where a table map lies in the bytes of all that are held. */
+interface HeldMap {
+  readonly start: number;
+  readonly end: number;
+}
+
 export class PartialUpdates {
   readonly #captures: (ref: TableRef) => boolean;
-  /** The maps of the transaction, by table id. */
-  readonly #maps = new Map<number, LogEvent>();
+  /** The maps of the transaction, by table id; one after the other in `#bytes`, since an event's own are not valid for long. */
+  readonly #maps = new Map<number, HeldMap>();
+  #bytes = Buffer.allocUnsafeSlow(1024);
+  #filled = 0;
 
   constructor(captures: (ref: TableRef) => boolean) {
     this.#captures = captures;
@@ -33,10 +41,32 @@ export class PartialUpdates {
 
   /** The event itself unless it is a partial update of a captured table. `where` is for the errors. */
   process(event: LogEvent, where: () => string): LogEvent {
-    if (event.type === EVENT.TABLE_MAP) this.#maps.set(readTableId(event), { ...event });
+    if (event.type === EVENT.TABLE_MAP) this.#hold(event);
     else if (event.type === EVENT.PARTIAL_UPDATE_ROWS) return this.#whole(event, where);
-    else if (event.control.kind === 'xid' && this.#maps.size > 0) this.#maps.clear();
+    else if (event.control.kind === 'xid' && this.#maps.size > 0) {
+      this.#maps.clear();
+      this.#filled = 0;
+    }
     return event;
+  }
+
+  #hold(event: LogEvent): void {
+    const id = readTableId(event);
+    const { buffer, start, end } = event;
+    const length = end - start;
+    const known = this.#maps.get(id);
+    if (known !== undefined && known.end - known.start === length) {
+      buffer.copy(this.#bytes, known.start, start, end);
+      return;
+    }
+    if (this.#filled + length > this.#bytes.length) {
+      const larger = Buffer.allocUnsafeSlow(2 * (this.#filled + length));
+      this.#bytes.copy(larger, 0, 0, this.#filled);
+      this.#bytes = larger;
+    }
+    buffer.copy(this.#bytes, this.#filled, start, end);
+    this.#maps.set(id, { start: this.#filled, end: this.#filled + length });
+    this.#filled += length;
   }
 
   #whole(event: LogEvent, where: () => string): LogEvent {
@@ -44,14 +74,14 @@ export class PartialUpdates {
     if (map === undefined) return event;
     let ref: TableRef;
     try {
-      ref = readTableName(map.buffer, map.start, map.end);
+      ref = readTableName(this.#bytes, map.start, map.end);
     } catch {
       // whoever reads the map says so
       return event;
     }
     if (!this.#captures(ref)) return event;
     try {
-      const { columns, bareColumns } = readTableMap(map.buffer, map.start, map.end, 'mysql');
+      const { columns, bareColumns } = readTableMap(this.#bytes, map.start, map.end, 'mysql');
       return wholeUpdate(event, columns ?? bareColumns);
     } catch (error) {
       if (isMysyncError(error)) throw error;
