@@ -215,6 +215,9 @@ class Model {
   readonly naive: NaiveWindow<number>;
   /** Per sent batch where the broker stored it; -1 as long as it did not. */
   readonly offsets: number[] = [];
+  readonly puts: number[] = [];
+  /** What the real window said has left it. */
+  readonly passed: number[] = [];
   #end = 0;
 
   constructor(naive: NaiveWindow<number>) {
@@ -262,6 +265,7 @@ class WindowCommand implements fc.Command<Model, Real> {
     const id = offsets.length - 1 - n;
     if (kind === 'put' && naive.canPut()) {
       assert.equal(real.put(n, n), naive.put(n, n));
+      model.puts.push(n);
     } else if (kind === 'take') {
       const batch = real.take(n, 100);
       assert.deepEqual(batch, naive.take(n, 100));
@@ -277,6 +281,7 @@ class WindowCommand implements fc.Command<Model, Real> {
       naive.rewind();
     }
     assert.equal(real.length, naive.length);
+    assert.deepEqual(model.passed, model.puts.slice(0, model.puts.length - real.length));
     assert.equal(real.bytes, naive.bytes);
     assert.equal(real.base, naive.base);
     assert.equal(real.generation, naive.generation);
@@ -294,8 +299,8 @@ test('behaves as the naive window under any calls', () => {
     fc.property(fc.commands([arbitrary], { maxCommands: 200, size: '+2' }), (sequence) => {
       const options = { firstSequence: 7, maxItems: 12, maxBytes: 400, maxOpen: 3 };
       fc.modelRun(() => {
-        const real = new AckWindow<number>(options);
-        return { model: new Model(new NaiveWindow<number>(options)), real };
+        const model = new Model(new NaiveWindow<number>(options));
+        return { model, real: new AckWindow<number>({ ...options, onPassed: (item) => model.passed.push(item) }) };
       }, sequence);
     }),
     { numRuns: 400 },

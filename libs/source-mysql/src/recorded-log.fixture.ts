@@ -20,7 +20,7 @@ import { LazySession } from './server/lazy-session.ts';
 import { ServerSession } from './server/session.ts';
 import { TransactionAssembler } from './stream/transaction-assembler.ts';
 import { TransactionSpool } from './stream/transaction-spool.ts';
-import { type Flavor, TestDatabase } from './testing.fixture.ts';
+import { type Flavor, keptEvent, TestDatabase } from './testing.fixture.ts';
 import { EventUnfolder } from './unfold/event-unfolder.ts';
 import { PartialUpdates } from './unfold/partial-updates.ts';
 import { XaHolder } from './xa/xa-holder.ts';
@@ -232,7 +232,7 @@ async function openLog(port: number, from: { file: string; offset: number }): Pr
   try {
     for (;;) {
       for (let event = connection.next(); event !== undefined; event = connection.next()) {
-        events.push({ ...event, buffer: Buffer.from(event.buffer) });
+        events.push(keptEvent(event));
       }
       await connection.wait(new AbortController().signal);
     }

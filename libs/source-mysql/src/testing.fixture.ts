@@ -9,6 +9,7 @@ import {
 import { randomName, sharedServer, type TestServer } from '@mysync/harness';
 import { type BaseMessage, MessageDecoder, type RowMessage } from '@mysync/wire';
 import { type Connection, createConnection } from 'mysql2/promise';
+import type { LogEvent } from './binlog/log-event.ts';
 import type { MysqlSourceOptions } from './options.ts';
 import type { BinlogSource, SourceItem } from './port.ts';
 import { createMysqlSource } from './source.ts';
@@ -188,4 +189,15 @@ export async function failureOf(work: Promise<unknown>): Promise<unknown> {
     },
     (error: unknown) => error,
   );
+}
+
+/** A connection's event is valid until the next one is asked for. */
+export function keptEvent(event: LogEvent): LogEvent {
+  const { buffer, control } = event;
+  const isBare = control.kind !== 'query' || control.bytes === null;
+  return {
+    ...event,
+    buffer: Buffer.from(buffer),
+    control: isBare ? control : { ...control, bytes: Buffer.from(control.bytes) },
+  };
 }

@@ -105,6 +105,28 @@ test('messages get contiguous sequences behind the frontier, under the epoch, in
   );
 });
 
+test('a message is given back once, when it is stored and never sent again', async () => {
+  const { publisher, pump } = setUp(1);
+  const back: number[] = [];
+  for (let i = 0; i < 4; i += 1) {
+    const put = entry();
+    put.message.giveBack = () => void back.push(i);
+    pump.tryPut(0, put);
+  }
+  pump.flush();
+  publisher.calls[1]?.store(102);
+  await settle();
+  publisher.calls[0]?.refuse(transportErrors.TRANSPORT_RENUMBER({ message: 'unknown producer' }));
+  await settle();
+  assert.deepEqual(back, []);
+  publisher.calls[2]?.store(110);
+  await settle();
+  assert.deepEqual(back, [0, 1]);
+  publisher.calls[3]?.store(112);
+  await pump.drain();
+  assert.deepEqual(back, [0, 1, 2, 3]);
+});
+
 test('a refusal sends everything not acked, of all partitions, again: epoch raised and saved first, next generation', async () => {
   const { publisher, pump } = setUp(2);
   for (let i = 0; i < 4; i += 1) pump.tryPut(0, entry());

@@ -8,7 +8,7 @@ import fc from 'fast-check';
 import { EVENT } from '../binlog/column-types.ts';
 import { readControlEvent } from '../binlog/control-events.ts';
 import type { ControlEvent, LogEvent } from '../binlog/log-event.ts';
-import { connect, FLAVORS, TestDatabase } from '../testing.fixture.ts';
+import { connect, FLAVORS, keptEvent, TestDatabase } from '../testing.fixture.ts';
 import { BinlogConnection } from './binlog-connection.ts';
 import type { DumpStart } from './commands.ts';
 import { secondOpinion } from './second-opinion.fixture.ts';
@@ -81,7 +81,7 @@ for (const flavor of FLAVORS) {
       try {
         for (;;) {
           for (let event = connection.next(); event !== undefined; event = connection.next()) {
-            events.push({ ...event, buffer: Buffer.from(event.buffer) });
+            events.push(keptEvent(event));
           }
           await connection.wait(new AbortController().signal);
         }
