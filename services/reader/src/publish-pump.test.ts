@@ -121,7 +121,8 @@ test('a message is given back once, when it is stored and never sent again', asy
   assert.deepEqual(back, []);
   publisher.calls[2]?.store(110);
   await settle();
-  assert.deepEqual(back, [0, 1]);
+  // the base waits for what was sent before that ack
+  assert.deepEqual(back, []);
   publisher.calls[3]?.store(112);
   await pump.drain();
   assert.deepEqual(back, [0, 1, 2, 3]);
