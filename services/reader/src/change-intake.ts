@@ -31,6 +31,7 @@ export class ChangeIntake {
     const partition = router.route(row);
     if (partition < 0) {
       metrics.reader.skipped.inc({ source });
+      row.giveBack();
       return null;
     }
     return feed.put(partition, router.rowEntry(row));
