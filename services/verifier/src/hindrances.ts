@@ -1,34 +1,40 @@
-import { isMysyncError, type TableSchema, tableRefKey } from '@mysync/core';
+import { isMysyncError, type RowKey, type TableSchema, tableRefKey } from '@mysync/core';
 import type { Refusal, SinkInspector } from '@mysync/sink';
 import { decodeKey } from '@mysync/wire';
 import { causeOf } from '@mysync/writer';
 import type { PlacedKey } from './pipeline.ts';
 import type { Hindrance } from './report.ts';
 
-/** By target. A row's target is told by its key alone: that is all a key that is set aside has. */
-export function parkedTargets(
-  parked: readonly PlacedKey[],
-  schema: TableSchema,
-  inspector: SinkInspector,
-): ReadonlyMap<string, Hindrance> {
-  const targets = new Map<string, Hindrance>();
-  for (const { partition, entry } of parked) {
-    const { first: offset, code, reason } = entry;
-    const target = targetOf(entry.key, schema, inspector);
-    if (target !== null) targets.set(target, { kind: 'parked', partition, offset, code, reason });
-  }
-  return targets;
+/** Rows of a table that are set aside. */
+export interface ParkedRows {
+  readonly byTarget: ReadonlyMap<string, Hindrance>;
+  /** Those that can be stored nowhere, so that no record is their own; by the record's key bytes, base64. */
+  readonly nowhere: ReadonlyMap<string, Hindrance>;
 }
 
-function targetOf(recordKey: string, schema: TableSchema, inspector: SinkInspector): string | null {
-  const decoded = decodeKey(Buffer.from(recordKey, 'base64'));
-  if (decoded.kind !== 'row' || tableRefKey(decoded.row) !== tableRefKey(schema)) return null;
-  const key = decoded.row;
+export const NONE_PARKED: ParkedRows = { byTarget: new Map(), nowhere: new Map() };
+
+/** A row's target is told by its key alone: that is all a key that is set aside has. */
+export function parkedRowsOf(parked: readonly PlacedKey[], schema: TableSchema, inspector: SinkInspector): ParkedRows {
+  const byTarget = new Map<string, Hindrance>();
+  const nowhere = new Map<string, Hindrance>();
+  for (const { partition, entry } of parked) {
+    const { first: offset, code, reason } = entry;
+    const decoded = decodeKey(Buffer.from(entry.key, 'base64'));
+    if (decoded.kind !== 'row' || tableRefKey(decoded.row) !== tableRefKey(schema)) continue;
+    const hindrance: Hindrance = { kind: 'parked', partition, offset, code, reason };
+    const target = targetOf(decoded.row, schema, inspector);
+    if (target === null) nowhere.set(entry.key, hindrance);
+    else byTarget.set(target, hindrance);
+  }
+  return { byTarget, nowhere };
+}
+
+function targetOf(key: RowKey, schema: TableSchema, inspector: SinkInspector): string | null {
   const row = schema.columns.map(({ name }) => key.values[key.columns.indexOf(name)]);
   try {
     return inspector.targetOf({ schema, key, row });
   } catch (error) {
-    // a row that can be stored nowhere: no record is its own
     if (isMysyncError(error)) return null;
     throw error;
   }

@@ -15,7 +15,7 @@ import type { Sink, StoredRecord } from '@mysync/sink';
 import type { SnapshotProgress, TableReader } from '@mysync/source-mysql';
 import { causeOf, parkedName } from '@mysync/writer';
 import { verifierErrors } from './errors.ts';
-import { parkedTargets, refusedTargets } from './hindrances.ts';
+import { NONE_PARKED, parkedRowsOf, refusedTargets } from './hindrances.ts';
 import { KeySet } from './key-set.ts';
 import type { Pipeline, Settled } from './pipeline.ts';
 import { type Difference, type Hindrance, MAX_EXAMPLES, type TableReport } from './report.ts';
@@ -57,8 +57,8 @@ export class TableVerifier {
   readonly #decoder: RowDecoder;
   readonly #seen = new KeySet();
   readonly #differences: Difference[] = [];
-  /** Targets whose changes were set aside when everything else had arrived. */
-  #parked: ReadonlyMap<string, Hindrance> = new Map();
+  /** Rows whose changes were set aside when everything else had arrived. */
+  #parked = NONE_PARKED;
   readonly #counts = {
     rows: 0,
     equal: 0,
@@ -178,7 +178,7 @@ export class TableVerifier {
 
   async #removeExtras(extras: readonly string[], settled: Settled): Promise<Repair> {
     const { reader, sink, signal } = this.#options;
-    const targets = extras.filter((target) => !this.#parked.has(target));
+    const targets = extras.filter((target) => !this.#parked.byTarget.has(target));
     const version = changeVersion(settled.transactionCounter, LAST_ORDINAL);
     const refused = new Map<string, Hindrance>();
     const done = new Set<string>();
@@ -220,7 +220,7 @@ export class TableVerifier {
   }
 
   #outcomeOf(target: string, { done, refused }: Repair): Pick<Difference, 'repaired' | 'hindrance'> {
-    const hindrance = this.#parked.get(target) ?? null;
+    const hindrance = this.#parked.byTarget.get(target) ?? null;
     if (hindrance === null && done.has(target)) return { repaired: true, hindrance };
     return { repaired: false, hindrance: hindrance ?? refused.get(target) ?? null };
   }
@@ -230,7 +230,7 @@ export class TableVerifier {
     const { reader, sink, signal } = this.#options;
     const settled = await this.#settle();
     const version = changeVersion(settled.transactionCounter, LAST_ORDINAL);
-    const free = findings.filter(({ target }) => !this.#parked.has(target));
+    const free = findings.filter(({ target }) => !this.#parked.byTarget.has(target));
     const rows = await this.#decoder.decode(await reader.rows(free.map(({ key }) => key)));
     const refused = new Map<string, Hindrance>();
     for (const [partition, group] of groupByPartition(rows, settled.partitions)) {
@@ -256,8 +256,9 @@ export class TableVerifier {
 
   /** No change under way explains it: while the source has the row, the sink cannot. */
   #noteUnstorable({ key, error }: UnstorableRow): void {
-    const hindrance = { kind: 'refused', ...causeOf(error) } as const;
-    const target = parkedName({ key: Buffer.from(key).toString('base64') });
+    const entry = { key: Buffer.from(key).toString('base64') };
+    const hindrance = this.#parked.nowhere.get(entry.key) ?? ({ kind: 'refused', ...causeOf(error) } as const);
+    const target = parkedName(entry);
     this.#note({ kind: 'missing', target, fields: [], version: null, repaired: false, hindrance });
   }
 
@@ -270,7 +271,7 @@ export class TableVerifier {
   async #settle(): Promise<Settled> {
     const { pipeline, currentPosition, reader, sink, signal } = this.#options;
     const settled = await pipeline.settled(await currentPosition(), signal);
-    this.#parked = parkedTargets(settled.parked, reader.schema, sink.inspector);
+    this.#parked = parkedRowsOf(settled.parked, reader.schema, sink.inspector);
     return settled;
   }
 
