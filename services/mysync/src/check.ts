@@ -2,10 +2,9 @@
 import { type Config, loadConfig, sourcesOf } from '@mysync/config';
 import { type Finding, type MysyncError, silentLogger, type TableSchema } from '@mysync/core';
 import { type BinlogSource, createMysqlSource, type StartIntent } from '@mysync/source-mysql';
-import { createMetrics } from '@mysync/telemetry';
 import { mappingFindings, patternFindings } from './check-mapping.ts';
 import { firstStart, loadCheckpoint, type SourceStart, topicFindings } from './check-start.ts';
-import { openSink, openTransport, required, sourceOptions, topicSpec } from './compose.ts';
+import { openQuietTransport, openSink, required, sourceOptions, topicSpec } from './compose.ts';
 import type { CommandContext, CommonOptions } from './context.ts';
 import { EXIT, ExitRequest } from './exit-codes.ts';
 import { count, errorFinding, table } from './output.ts';
@@ -98,11 +97,7 @@ async function checkTransport(
 ): Promise<readonly PartFinding[]> {
   const part = 'transport';
   try {
-    const transport = await openTransport(config, {
-      logger: silentLogger,
-      metrics: createMetrics(),
-      maintenance: false,
-    });
+    const transport = await openQuietTransport(config);
     try {
       const found: PartFinding[] = [];
       for (const [source, start] of starts) {

@@ -10,12 +10,11 @@ import {
 } from '@mysync/checkpoint';
 import type { MysqlPlace } from '@mysync/checkpoint-mysql';
 import { type Config, checkpointTopic, parseHost, topicOf } from '@mysync/config';
-import { errorForLog, type Logger, silentLogger, systemClock } from '@mysync/core';
+import { errorForLog, type Logger, systemClock } from '@mysync/core';
 import { retryForever } from '@mysync/flow';
 import { secureOptions } from '@mysync/source-mysql';
-import { createMetrics } from '@mysync/telemetry';
 import type { Transport } from '@mysync/transport';
-import { checkpointPath, MYSQL_PORT, openTransport, sqlTls } from './compose.ts';
+import { checkpointPath, MYSQL_PORT, openQuietTransport, sqlTls } from './compose.ts';
 
 export interface CheckpointParts {
   readonly config: Config;
@@ -92,7 +91,7 @@ async function lookOn<T>(
   const place = mysqlPlace(config);
   if (place !== null) return await read.mysql(place);
   if (config.checkpoint.kind === 'file') return await read.file(checkpointPath(config, source));
-  const transport = await openTransport(config, { logger: silentLogger, metrics: createMetrics(), maintenance: false });
+  const transport = await openQuietTransport(config);
   try {
     return await read.topic(transport, checkpointTopic(topicOf(config, source)));
   } finally {

@@ -14,12 +14,19 @@ import {
   type Secret,
   topicOf,
 } from '@mysync/config';
-import { formatTableRef, type Logger, parseBinlogPosition, type TableRef, tableRefKey } from '@mysync/core';
+import {
+  formatTableRef,
+  type Logger,
+  parseBinlogPosition,
+  silentLogger,
+  type TableRef,
+  tableRefKey,
+} from '@mysync/core';
 import { compileRules, compileTablePatterns } from '@mysync/mapping';
 import type { ReaderOptions, StartAt } from '@mysync/reader';
 import type { Sink } from '@mysync/sink';
 import type { MysqlSourceOptions, SourceTls } from '@mysync/source-mysql';
-import type { Metrics } from '@mysync/telemetry';
+import { createMetrics, type Metrics } from '@mysync/telemetry';
 import type { TopicSpec, Transport } from '@mysync/transport';
 import type { KafkaObserver } from '@mysync/transport-kafka';
 import type { PoisonPolicy } from '@mysync/writer';
@@ -185,6 +192,11 @@ export async function openTransport(config: Config, parts: TransportParts): Prom
     maintenance: parts.maintenance && { intervalMs: compactionIntervalMs },
     onProblem: (error) => logger.warn(asMysyncError(error).toJSON(), 'the embedded log'),
   });
+}
+
+/** For a verb that asks: tells nothing on its own, and leaves cleaning the log to those that run. */
+export async function openQuietTransport(config: Config): Promise<Transport> {
+  return await openTransport(config, { logger: silentLogger, metrics: createMetrics(), maintenance: false });
 }
 
 async function openKafka(config: Config, logger: Logger, metrics: Metrics): Promise<Transport> {

@@ -6,7 +6,7 @@ import { type BinlogPosition, isMysyncError, parseBinlogPosition, silentLogger }
 import { answerQuestion, type DdlAnswer, describeHistory, requireOpenQuestion } from '@mysync/source-mysql';
 import { createLogger, createMetrics } from '@mysync/telemetry';
 import { openCheckpoints, readSchemaHistory } from './checkpoints.ts';
-import { openTransport, sourceOptions } from './compose.ts';
+import { openQuietTransport, sourceOptions } from './compose.ts';
 import { type CommandContext, type CommonOptions, requireConfig, usageError } from './context.ts';
 import { commandErrors } from './errors.ts';
 import { chooseSource } from './names.ts';
@@ -66,8 +66,7 @@ async function answer(context: CommandContext, options: QuestionOptions, said: D
     const stored = await readSchemaHistory(config, source);
     requireOpenQuestion(stored?.entries ?? [], position, options.table);
   }
-  const parts = { logger: silentLogger, metrics: createMetrics(), maintenance: false };
-  const transport = inTopic ? await openTransport(config, parts) : null;
+  const transport = inTopic ? await openQuietTransport(config) : null;
   try {
     // others are refused while a reader has the checkpoint: it would not look at the answer
     const checkpoints = await openCheckpoints(

@@ -1,10 +1,9 @@
 /** What the sinks could not take, opened for reading and for acting on it: one stream for each source of each sink. */
 import { type Config, sourcesOf, topicOf } from '@mysync/config';
 import { silentLogger, systemClock } from '@mysync/core';
-import { createMetrics } from '@mysync/telemetry';
 import type { Transport } from '@mysync/transport';
 import { type Act, LetterBox, type ParkedKey, PoisonDesk, readRecord, type StoredLetter } from '@mysync/writer';
-import { deadLetterSpec, openSink, openTransport } from './compose.ts';
+import { deadLetterSpec, openQuietTransport, openSink } from './compose.ts';
 import { type CommandContext, type CommonOptions, requireConfig } from './context.ts';
 import { type DlqItem, letterItem, parkedItem } from './dlq-items.ts';
 import { requireName } from './names.ts';
@@ -40,8 +39,7 @@ export async function withStreams(
   if (options.source !== undefined) requireName(context, 'source', options.source, Object.keys(config.sources));
   const closers: (() => Promise<void>)[] = [];
   try {
-    const parts = { logger: silentLogger, metrics: createMetrics(), maintenance: false };
-    const transport = await openTransport(config, parts);
+    const transport = await openQuietTransport(config);
     closers.push(() => transport.close());
     const streams: DlqStream[] = [];
     for (const [sink, sinkConfig] of Object.entries(config.sinks)) {

@@ -4,11 +4,11 @@ import { type Config, sourcesOf } from '@mysync/config';
 import { formatBinlogPosition, silentLogger, systemClock } from '@mysync/core';
 import { initialGuardState } from '@mysync/flow';
 import type { Sink } from '@mysync/sink';
-import { createLogger, createMetrics } from '@mysync/telemetry';
+import { createLogger } from '@mysync/telemetry';
 import { IncompleteLog, type TopicDescription, type Transport } from '@mysync/transport';
 import { formatMarker, parseMarker, writerErrors } from '@mysync/writer';
 import { openCheckpoints } from './checkpoints.ts';
-import { fingerprintOf, openSink, openTransport, topicSpec } from './compose.ts';
+import { fingerprintOf, openQuietTransport, openSink, topicSpec } from './compose.ts';
 import { type CommandContext, type CommonOptions, requireConfig } from './context.ts';
 import { commandErrors } from './errors.ts';
 import { chooseSource } from './names.ts';
@@ -31,8 +31,7 @@ export async function runRecover(context: CommandContext, options: RecoverOption
   const source = chooseSource(context, Object.keys(config.sources), options.source);
   const closers: (() => Promise<void>)[] = [];
   try {
-    const parts = { logger: silentLogger, metrics: createMetrics(), maintenance: false };
-    const transport = await openTransport(config, parts);
+    const transport = await openQuietTransport(config);
     closers.push(() => transport.close());
     const inTopic = config.checkpoint.kind === 'topic' ? transport : null;
     const logger = createLogger({ level: 'warn' });

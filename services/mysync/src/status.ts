@@ -1,11 +1,10 @@
 /** `mysync status`: from the running process where one answers, else from checkpoints and offsets. */
 import type { Checkpoint } from '@mysync/checkpoint';
 import { type Config, sourcesOf, topicOf } from '@mysync/config';
-import { formatBinlogPosition, formatTableRef, type SourcePosition, silentLogger } from '@mysync/core';
-import { createMetrics } from '@mysync/telemetry';
+import { formatBinlogPosition, formatTableRef, type SourcePosition } from '@mysync/core';
 import type { Transport } from '@mysync/transport';
 import { readCheckpoint } from './checkpoints.ts';
-import { groupOf, openTransport } from './compose.ts';
+import { groupOf, openQuietTransport } from './compose.ts';
 import { type CommandContext, type CommonOptions, requireConfig } from './context.ts';
 import { EXIT, ExitRequest } from './exit-codes.ts';
 import { count, errorText, table } from './output.ts';
@@ -78,11 +77,7 @@ export async function statusReport(config: Config): Promise<StatusReport> {
   }
   const sinks: SinkState[] = [];
   try {
-    const transport = await openTransport(config, {
-      logger: silentLogger,
-      metrics: createMetrics(),
-      maintenance: false,
-    });
+    const transport = await openQuietTransport(config);
     try {
       for (const [sink, sinkConfig] of Object.entries(config.sinks)) {
         for (const source of sourcesOf(config, sinkConfig))
