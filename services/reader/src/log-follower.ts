@@ -1,4 +1,5 @@
 import { compareBinlogPositions, type SourcePosition } from '@mysync/core';
+import { unlessAborted } from '@mysync/flow';
 import type { SourceItem } from '@mysync/source-mysql';
 import type { CapturedTables } from './captured-tables.ts';
 import type { ChangeIntake } from './change-intake.ts';
@@ -36,7 +37,7 @@ export class LogFollower {
     if (from === null) return;
     standing.phase = 'streaming';
     standing.position = from;
-    const schemas = await reader.source.tableSchemas();
+    const schemas = await unlessAborted(reader.source.tableSchemas(), stop);
     // their names only: the checkpoint holds them
     const captured = schemas.map(({ database, table }) => ({ database, table }));
     tables.findLacking(captured, standing.snapshotState === 'done');

@@ -424,6 +424,34 @@ test('rows are counted by operation', async () => {
   assert.deepEqual(counts, { insert: 10, update: 3, delete: 2, truncate: 1 });
 });
 
+for (const [question, start] of [
+  ['tableSchemas', 'earliest'],
+  ['currentPosition', 'latest'],
+  ['snapshot', 'snapshot'],
+] as const) {
+  test(`stopped while the source does not answer (${question}): it ends, and its successor goes on`, {
+    timeout: 20_000,
+  }, async () => {
+    const place = placeOf(workload());
+    const { reader, source } = readerOf(place, new Life(), { start });
+    const stop = new AbortController();
+    const asked = new Promise<void>((resolve) => {
+      const silent = (): Promise<never> => {
+        resolve();
+        return new Promise(() => undefined);
+      };
+      Object.assign(source, { [question]: silent });
+    });
+    const running = reader.run(stop.signal);
+    await asked;
+    stop.abort();
+    await running;
+    assert.equal(reader.status().state, 'stopped');
+    assert.ok((await live(place, undefined, { start: start === 'latest' ? 'earliest' : start })).lived);
+    assert.deepEqual(copy(await effective(place)), tables(place.server));
+  });
+}
+
 /** Checkpoints that are not there for a while: `isAway` decides for each save. */
 class AwayCheckpoints extends MemoryCheckpoints {
   readonly #isAway: (checkpoint: Checkpoint) => boolean;

@@ -141,7 +141,10 @@ export class Reader {
     this.#session = session;
     this.#detail = '';
     const periodic = Promise.all([heartbeats.run(stop), saver.run(stop)]);
-    const follow = follower.run(started.position, stop);
+    // a question that a stop cut short is the end of following
+    const follow = follower.run(started.position, stop).catch((error: unknown) => {
+      if (!stop.aborted || error !== stop.reason) throw error;
+    });
     try {
       await Promise.race([follow, pump.failed, periodic]);
       if (signal.aborted) await this.#drain(session);

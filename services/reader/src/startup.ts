@@ -84,7 +84,7 @@ export async function start(options: ReaderOptions, signal: AbortSignal): Promis
     // A tail that was cut short by a stop must not be taken for the whole.
     signal.throwIfAborted();
     const epoch = Math.max(loaded?.epoch ?? 0, ...tails.map((tail) => tail.highestEpoch)) + 1;
-    const position = resumes ? loaded.position : await firstPosition(options);
+    const position = resumes ? loaded.position : await unlessAborted(firstPosition(options), signal);
     const transactionCounter = counterFor(options, loaded, tails);
     await keeper.save({
       epoch,

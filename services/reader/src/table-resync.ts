@@ -11,7 +11,7 @@ import {
   type TableRef,
   tableRefKey,
 } from '@mysync/core';
-import { Backoff, isRetriableError } from '@mysync/flow';
+import { Backoff, isRetriableError, unlessAborted } from '@mysync/flow';
 import type { BinlogSource, Snapshot, SnapshotProgress, UnseenCause } from '@mysync/source-mysql';
 
 /** Why a table is read again: what the log told, an ALTER, that its rows were never read, or one of these in an earlier life. */
@@ -121,7 +121,8 @@ export class TableResync {
     const { table } = wanted;
     try {
       for (let attempt = 1; !signal.aborted; attempt += 1) {
-        const snapshot = await source.snapshot({ only: [table], onProgress, signal });
+        const opening = source.snapshot({ only: [table], onProgress, signal });
+        const snapshot = await unlessAborted(opening, signal, (late) => late.close());
         if (compareBinlogPositions(snapshot.position, at) >= 0 && isBehind(snapshot.position, ahead)) {
           this.#view = { table, snapshot, readingSinceMs: 0, timer: new AbortController() };
           this.#limit(this.#view);

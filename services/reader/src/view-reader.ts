@@ -5,6 +5,7 @@ import {
   type Logger,
   type SourcePosition,
 } from '@mysync/core';
+import { unlessAborted } from '@mysync/flow';
 import type { Snapshot, SnapshotProgress } from '@mysync/source-mysql';
 import { IncompleteLog } from '@mysync/transport';
 import type { CapturedTables } from './captured-tables.ts';
@@ -48,7 +49,7 @@ export class ViewReader {
     const { reader, intake, pump, tables, standing, saver, onProgress, stop } = this.#options;
     const { source } = reader;
     standing.phase = 'snapshot';
-    const snapshot = await source.snapshot({ signal: stop, onProgress });
+    const snapshot = await unlessAborted(source.snapshot({ signal: stop, onProgress }), stop, (late) => late.close());
     const { position } = snapshot;
     await this.#inView(snapshot, async () => {
       standing.position = position;
