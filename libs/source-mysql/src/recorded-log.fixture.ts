@@ -1,15 +1,10 @@
-/**
- * For tests: a log of every kind of event that a real server writes, as bytes, and everything between socket and items to read them with,
- * whatever was done to the bytes.
- */
-import { randomUUID } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { silentLogger, systemClock, type TableRef } from '@mysync/core';
 import { startServer, type TestServer } from '@mysync/harness';
 import { EVENT } from './binlog/column-types.ts';
 import { isMadeUp, type LogEvent } from './binlog/log-event.ts';
-import { BinlogConnection } from './connection/binlog-connection.ts';
 import { EventFrames } from './connection/event-frames.ts';
+import { CREDENTIALS, readWholeLog } from './connection/whole-log.fixture.ts';
 import type { TableRule } from './options.ts';
 import type { SourceItem } from './port.ts';
 import { PartialRows } from './reread/partial-rows.ts';
@@ -20,7 +15,7 @@ import { LazySession } from './server/lazy-session.ts';
 import { ServerSession } from './server/session.ts';
 import { TransactionAssembler } from './stream/transaction-assembler.ts';
 import { TransactionSpool } from './stream/transaction-spool.ts';
-import { type Flavor, keptEvent, TestDatabase } from './testing.fixture.ts';
+import { type Flavor, TestDatabase } from './testing.fixture.ts';
 import { EventUnfolder } from './unfold/event-unfolder.ts';
 import { PartialUpdates } from './unfold/partial-updates.ts';
 import { XaHolder } from './xa/xa-holder.ts';
@@ -212,36 +207,10 @@ interface OpenLog {
 
 async function openLog(port: number, from: { file: string; offset: number }): Promise<OpenLog> {
   const host = { host: '127.0.0.1', port };
-  const credentials = { user: 'mysync', password: 'mysync', tls: undefined, connectionTimeoutMs: 10_000 };
-  const lookups = new LazySession(() => ServerSession.open(credentials, host));
+  const lookups = new LazySession(() => ServerSession.open(CREDENTIALS, host));
   const charsets = await lookups.use((session) => Charsets.load(session));
-  const connection = await BinlogConnection.open({
-    host,
-    credentials,
-    serverId: 3_900_000_000 + Math.floor(Math.random() * 1e8),
-    hostName: 'test',
-    replicaUuid: randomUUID(),
-    start: { kind: 'place', file: from.file, offset: from.offset },
-    stopsAtEnd: true,
-    heartbeatMs: 5000,
-    silenceMs: 15_000,
-    queueBytes: 1 << 24,
-    clock: systemClock,
-  });
-  const events: LogEvent[] = [];
-  try {
-    for (;;) {
-      for (let event = connection.next(); event !== undefined; event = connection.next()) {
-        events.push(keptEvent(event));
-      }
-      await connection.wait(new AbortController().signal);
-    }
-  } catch (error) {
-    if (!connection.ended) throw error;
-    return { lookups, charsets, events };
-  } finally {
-    await connection.close();
-  }
+  const start = { kind: 'place', file: from.file, offset: from.offset } as const;
+  return { lookups, charsets, events: await readWholeLog({ host, start, queueBytes: 1 << 24 }) };
 }
 
 function bytesOf({ buffer, start, length }: LogEvent): Buffer {

@@ -5,10 +5,11 @@ import { after, before, test } from 'node:test';
 import { isMysyncError, systemClock } from '@mysync/core';
 import { TcpProxy, until } from '@mysync/harness';
 import { BinlogConnection } from './connection/binlog-connection.ts';
+import { CREDENTIALS } from './connection/whole-log.fixture.ts';
 import { ServerSession } from './server/session.ts';
 import { failureOf, TestDatabase } from './testing.fixture.ts';
 
-const credentials = { user: 'mysync', password: 'mysync', tls: undefined, connectionTimeoutMs: 500 };
+const credentials = { ...CREDENTIALS, connectionTimeoutMs: 500 };
 const LIMIT = { timeout: 30_000 };
 let db: TestDatabase;
 let proxy: TcpProxy;

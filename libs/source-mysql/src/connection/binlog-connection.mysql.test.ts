@@ -1,17 +1,16 @@
 /** The connection alone, beside another library's reading of the same log, by place and by GTIDs, and damaged events of a real log. */
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
-import { isMysyncError, systemClock } from '@mysync/core';
+import { isMysyncError } from '@mysync/core';
 import { startServer, type TestServer } from '@mysync/harness';
 import fc from 'fast-check';
 import { EVENT } from '../binlog/column-types.ts';
 import { readControlEvent } from '../binlog/control-events.ts';
 import type { ControlEvent, LogEvent } from '../binlog/log-event.ts';
-import { connect, FLAVORS, keptEvent, TestDatabase } from '../testing.fixture.ts';
-import { BinlogConnection } from './binlog-connection.ts';
+import { connect, FLAVORS, TestDatabase } from '../testing.fixture.ts';
 import type { DumpStart } from './commands.ts';
 import { secondOpinion } from './second-opinion.fixture.ts';
+import { readWholeLog } from './whole-log.fixture.ts';
 
 for (const flavor of FLAVORS) {
   describe(`connection to ${flavor}`, { timeout: 170_000 }, () => {
@@ -62,37 +61,12 @@ for (const flavor of FLAVORS) {
       await server.wipe();
     });
 
-    async function readAll(start: DumpStart, farthestOffset?: number): Promise<LogEvent[]> {
-      const connection = await BinlogConnection.open({
+    const readAll = (start: DumpStart, farthestOffset?: number): Promise<LogEvent[]> =>
+      readWholeLog({
         host: { host: '127.0.0.1', port: db.port },
-        credentials: { user: 'mysync', password: 'mysync', tls: undefined, connectionTimeoutMs: 10_000 },
-        serverId: 3_800_000_000 + Math.floor(Math.random() * 1e8),
-        hostName: 'test',
-        replicaUuid: randomUUID(),
         start,
         ...(farthestOffset === undefined ? {} : { farthestOffset }),
-        stopsAtEnd: true,
-        heartbeatMs: 5000,
-        silenceMs: 15_000,
-        queueBytes: 1 << 20,
-        clock: systemClock,
       });
-      const events: LogEvent[] = [];
-      try {
-        for (;;) {
-          for (let event = connection.next(); event !== undefined; event = connection.next()) {
-            events.push(keptEvent(event));
-          }
-          await connection.wait(new AbortController().signal);
-        }
-      } catch (error) {
-        if (!connection.ended) throw error;
-        assert.ok(isMysyncError(error, 'SOURCE_CONNECTION_LOST'), String(error));
-      } finally {
-        await connection.close();
-      }
-      return events;
-    }
     const first = async (): Promise<string> => (await db.select('SHOW BINARY LOGS'))[0]?.[0] ?? '';
 
     it('reads rotations, GTIDs, statements and ends as another library does', async () => {

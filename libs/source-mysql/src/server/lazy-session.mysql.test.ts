@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sharedServer } from '@mysync/harness';
+import { CREDENTIALS } from '../connection/whole-log.fixture.ts';
 import { LazySession } from './lazy-session.ts';
 import { ServerSession } from './session.ts';
 
@@ -9,10 +10,9 @@ let open: () => Promise<ServerSession>;
 
 before(async () => {
   const server = await sharedServer('mariadb');
-  const credentials = { user: 'mysync', password: 'mysync', tls: undefined, connectionTimeoutMs: 10_000 };
   const host = { host: server.get('MYSQL_HOST'), port: Number(server.get('MYSQL_PORT')) };
   open = async () => {
-    const session = await ServerSession.open(credentials, host);
+    const session = await ServerSession.open(CREDENTIALS, host);
     opened.push(session);
     return session;
   };
