@@ -82,8 +82,11 @@ test('a session is given up where the server is silent after the login', LIMIT, 
 
 test('a stop ends the stream while the server is silent', LIMIT, async () => {
   const source = db.source({ hosts: [proxy.address], connectionTimeoutMs: 600_000 });
+  const open = sockets();
   const from = await source.currentPosition();
+  await until('the question is over', () => sockets() <= open);
   for (const text of ['SELECT VERSION()', '@master_binlog_checksum']) {
+    const before = sockets();
     const stop = new AbortController();
     const silent = silentFrom(text);
     try {
@@ -96,5 +99,6 @@ test('a stop ends the stream while the server is silent', LIMIT, async () => {
     } finally {
       proxy.release();
     }
+    await until('what was opened too late is closed', () => sockets() <= before);
   }
 });

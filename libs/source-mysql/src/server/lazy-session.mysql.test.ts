@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { after, before, test } from 'node:test';
 import { sharedServer } from '@mysync/harness';
 import { CREDENTIALS } from '../connection/whole-log.fixture.ts';
@@ -34,8 +35,10 @@ test('those who ask at once share one session, also after the server closed it',
   const session = new LazySession(open);
   const first = await Promise.all([session.use(threadOf), session.use(threadOf), session.use(threadOf)]);
   assert.equal(new Set(first).size, 1);
+  const seen = once((opened[0] as ServerSession).connection, 'error');
   const other = await open();
   await other.query(`KILL ${first[0]}`);
+  await seen;
   const again = await Promise.all([session.use(threadOf), session.use(threadOf)]);
   assert.equal(new Set(again).size, 1);
   assert.notEqual(again[0], first[0]);
