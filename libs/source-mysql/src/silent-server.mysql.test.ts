@@ -2,10 +2,12 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
+import { FileCheckpointStore } from '@mysync/checkpoint';
 import { isMysyncError, systemClock } from '@mysync/core';
 import { TcpProxy, until } from '@mysync/harness';
 import { BinlogConnection } from './connection/binlog-connection.ts';
 import { CREDENTIALS } from './connection/whole-log.fixture.ts';
+import { TestHistory } from './history/history.fixture.ts';
 import { ServerSession } from './server/session.ts';
 import { failureOf, TestDatabase } from './testing.fixture.ts';
 
@@ -101,4 +103,30 @@ test('a stop ends the stream while the server is silent', LIMIT, async () => {
     }
     await until('what was opened too late is closed', () => sockets() <= before);
   }
+});
+
+test('what was opened too late for a stop is closed also where opening went wrong in the end', LIMIT, async () => {
+  await using history = await TestHistory.create();
+  const store = await FileCheckpointStore.open({ path: history.path });
+  const schemaHistory = await store.schemaHistory();
+  const open = sockets();
+  // its first definitions are asked for once the log is open, and by then nobody may ask any more
+  const settings = { rowMetadata: 'history', schemaHistory } as const;
+  const source = db.source({ ...settings, hosts: [proxy.address], connectionTimeoutMs: 600_000 });
+  const from = await source.currentPosition();
+  await until('the question is over', () => sockets() <= open);
+  const stop = new AbortController();
+  const silent = silentFrom('@master_binlog_checksum');
+  try {
+    const reading = (async () => {
+      for await (const _ of source.stream({ from, signal: stop.signal }));
+    })();
+    await silent;
+    stop.abort();
+    await reading;
+  } finally {
+    proxy.release();
+  }
+  await until('nothing is open', () => sockets() <= open, { timeoutMs: 10_000 });
+  await store.close();
 });

@@ -297,6 +297,10 @@ export class LogRun {
         logsCascades: logsCascades(facts, names),
       });
       return this.#assembler;
+    } catch (error) {
+      // who stopped meanwhile has closed what was there by then
+      if (this.#options.signal.aborted) await this.close();
+      throw error;
     } finally {
       session.close();
     }
