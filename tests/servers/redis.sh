@@ -18,7 +18,7 @@ start() {
   mkdir -p "$RUN/data"
   alive server || LD_LIBRARY_PATH=$PREFIX/usr/lib/$MULTIARCH spawn server "$PREFIX/usr/bin/redis-server" --port "$PORT" \
     --bind 127.0.0.1 --dir "$RUN/data" --save '' --appendonly yes --daemonize no "${OPTIONS[@]}"
-  wait_for server 30 ready
+  wait_for server 90 ready
 }
 
 vars() {
