@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import {
   type Checkpoint,
   type CheckpointStore,
@@ -10,6 +13,7 @@ import { type Clock, silentLogger } from '@mysync/core';
 import { initialGuardState, SequenceGuard } from '@mysync/flow';
 import { createMetrics, type Metrics } from '@mysync/telemetry';
 import type { OutgoingRecord, ProducerIdentity, Publisher, PublisherOptions, Transport } from '@mysync/transport';
+import { LogTransport } from '@mysync/transport-log';
 import { type BaseMessage, keyKind, MessageDecoder, payloadOf, readDelivery } from '@mysync/wire';
 import type { LargeRowPolicy } from './large-rows.ts';
 import type { ReaderOptions, UnseenPolicy } from './options.ts';
@@ -166,6 +170,38 @@ export interface Place {
   readonly partitions: number;
   readonly checkpoints: MemoryCheckpoints;
   readonly server: TestServer;
+}
+
+export const PARTITIONS = 2;
+
+/** Topics of an embedded log in a folder of its own. */
+export class TestTopics {
+  readonly #folder: string;
+  readonly transport: LogTransport;
+  #opened = 0;
+
+  private constructor(folder: string, transport: LogTransport) {
+    this.#folder = folder;
+    this.transport = transport;
+  }
+
+  static async open(): Promise<TestTopics> {
+    const folder = mkdtempSync(join(tmpdir(), 'mysync-reader-'));
+    return new TestTopics(folder, await LogTransport.open({ path: folder, fsync: 'interval', maintenance: false }));
+  }
+
+  /** A new topic, and no checkpoint yet. */
+  placeOf(server: TestServer): Place {
+    this.#opened += 1;
+    const { transport } = this;
+    const topic = `topic-${this.#opened}`;
+    return { transport, topic, partitions: PARTITIONS, checkpoints: new MemoryCheckpoints(), server };
+  }
+
+  async close(): Promise<void> {
+    await this.transport.close();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
 }
 
 export function readerOf(

@@ -1,12 +1,9 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { type Checkpoint, checkpointErrors } from '@mysync/checkpoint';
 import { createMetrics } from '@mysync/telemetry';
 import { transportErrors } from '@mysync/transport';
-import { LogTransport } from '@mysync/transport-log';
+import type { LogTransport } from '@mysync/transport-log';
 import type { BaseMessage } from '@mysync/wire';
 import {
   copy,
@@ -15,30 +12,24 @@ import {
   Life,
   live,
   MemoryCheckpoints,
+  PARTITIONS,
   type Place,
   readerOf,
+  TestTopics,
 } from './life.fixture.ts';
 import { TestServer, type Transaction } from './source.fixture.ts';
 
-const PARTITIONS = 2;
-let folder: string;
-let transport: LogTransport;
-let topics = 0;
+let topics: TestTopics;
 
 before(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'mysync-reader-'));
-  transport = await LogTransport.open({ path: folder, fsync: 'interval', maintenance: false });
+  topics = await TestTopics.open();
 });
 
 after(async () => {
-  await transport.close();
-  rmSync(folder, { recursive: true, force: true });
+  await topics.close();
 });
 
-function placeOf(server: TestServer): Place {
-  topics += 1;
-  return { transport, topic: `topic-${topics}`, partitions: PARTITIONS, checkpoints: new MemoryCheckpoints(), server };
-}
+const placeOf = (server: TestServer): Place => topics.placeOf(server);
 
 const put = (id: number, state: string, table = 'a') => ({ table, id, state });
 const gone = (id: number, table = 'a') => ({ table, id, state: null });

@@ -1,10 +1,6 @@
 /** Tables that are read again beside the stream, with readers killed at any step, by the rules of docs/spec/table-resync.md. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { LogTransport } from '@mysync/transport-log';
 import {
   copy,
   type Effective,
@@ -12,31 +8,27 @@ import {
   Life,
   live,
   MemoryCheckpoints,
+  PARTITIONS,
   type Place,
   readerOf,
+  TestTopics,
 } from './life.fixture.ts';
 import { type Change, TestServer, type Transaction } from './source.fixture.ts';
 
-const PARTITIONS = 2;
-let folder: string;
-let transport: LogTransport;
-let topics = 0;
+let topics: TestTopics;
 
 before(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'mysync-resync-'));
-  transport = await LogTransport.open({ path: folder, fsync: 'interval', maintenance: false });
+  topics = await TestTopics.open();
 });
 
 after(async () => {
-  await transport.close();
-  rmSync(folder, { recursive: true, force: true });
+  await topics.close();
 });
 
 function placeOf(transactions: readonly Transaction[]): Place {
   const server = new TestServer();
   for (const transaction of transactions) server.commit(...transaction);
-  topics += 1;
-  return { transport, topic: `topic-${topics}`, partitions: PARTITIONS, checkpoints: new MemoryCheckpoints(), server };
+  return topics.placeOf(server);
 }
 
 const put = (id: number, state: string, table = 'a'): Change => ({ table, id, state });
