@@ -7,7 +7,7 @@ import type { HostAddress, ResolvedOptions } from '../options.ts';
 import type { ServerIdentity } from '../port.ts';
 import { signWithPassword } from './ed25519.ts';
 import { isTransient, type MysqlError, mysqlErrorFields, SERVER_ERRORS } from './mysql-error.ts';
-import { secureOptions } from './secure-options.ts';
+import { KEEP_ALIVE_MS, secureOptions } from './secure-options.ts';
 
 /** One row of a result: text exactly as the server prints it, or null. */
 export type TextRow = Readonly<Record<string, string | null>>;
@@ -42,6 +42,7 @@ export function connectionOptions(credentials: Credentials, host: HostAddress): 
     password: credentials.password,
     connectTimeout: credentials.connectionTimeoutMs,
     enableKeepAlive: true,
+    keepAliveInitialDelay: KEEP_ALIVE_MS,
     charset: 'utf8mb4_general_ci',
     dateStrings: true,
     supportBigNumbers: true,
