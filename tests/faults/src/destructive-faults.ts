@@ -36,7 +36,7 @@ async function told(scene: Scene, codes: readonly string[], every: boolean): Pro
 /** The remedy: the sink emptied, a group that begins at the log's beginning. */
 async function rebuildSinks(scene: Scene): Promise<void> {
   for (const actor of scene.actors) await actor.kill();
-  await scene.stage.server('redis').client('cli', ['FLUSHALL']);
+  await scene.redisCli(['FLUSHALL']);
   await scene.newGroup();
 }
 
@@ -60,7 +60,7 @@ const emptied: FaultKind = {
   strike: async (scene) => {
     return async () => {
       await scene.watch.unseen('redis', async () => {
-        await scene.stage.server('redis').client('cli', ['FLUSHALL']);
+        await scene.redisCli(['FLUSHALL']);
         await told(scene, ['WRITER_SINK_LOST'], true);
         await rebuildSinks(scene);
       });

@@ -348,9 +348,8 @@ const stateFaults: readonly FaultKind[] = [
     settled: true,
     strike: async (scene) => {
       for (const actor of scene.actors) await actor.kill();
-      const redis = scene.stage.server('redis');
-      const keys = (await redis.client('cli', ['KEYS', 'mysync:m:*'])).split('\n').filter((key) => key !== '');
-      if (keys.length > 0) await redis.client('cli', ['DEL', ...keys]);
+      const keys = (await scene.redisCli(['KEYS', 'mysync:m:*'])).split('\n').filter((key) => key !== '');
+      if (keys.length > 0) await scene.redisCli(['DEL', ...keys]);
       await scene.newGroup();
       return async () => {
         for (const actor of scene.actors) actor.start();

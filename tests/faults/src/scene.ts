@@ -168,6 +168,13 @@ export class Scene {
     return log instanceof KafkaEye ? await log.leaders() : [];
   }
 
+  /** Asks Redis, which another fault may have stopped: then it is started first. */
+  async redisCli(args: readonly string[]): Promise<string> {
+    const redis = this.stage.server('redis');
+    await redis.up();
+    return await redis.client('cli', args);
+  }
+
   /** Has every partition of the topic led by another broker, with nobody dead. */
   async moveLeaders(): Promise<void> {
     const log = await this.watch.log();
