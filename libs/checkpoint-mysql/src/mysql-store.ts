@@ -20,7 +20,7 @@ export interface MysqlCheckpointStoreOptions extends MysqlPlace {
   /** Name of the source: the row's key. */
   readonly source: string;
   readonly clock?: Clock;
-  /** An owner that has not renewed its ownership for this long is taken for dead; default 15,000. */
+  /** An owner that has not renewed its ownership for this long is taken for dead; default 6,000 (ADR 0186). */
   readonly leaseMs?: number;
   readonly signal?: AbortSignal;
 }
@@ -146,7 +146,7 @@ class OwnedRow implements OwnedText {
     this.#session = new CheckpointSession(place);
     this.#source = source;
     this.#clock = clock ?? systemClock;
-    this.#leaseMs = leaseMs ?? 15_000;
+    this.#leaseMs = leaseMs ?? 6_000;
   }
 
   get where(): string {

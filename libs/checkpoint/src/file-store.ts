@@ -16,7 +16,7 @@ export interface FileCheckpointStoreOptions {
   /** Of the checkpoint file; its folder is made when it is missing. */
   readonly path: string;
   readonly clock?: Clock;
-  /** How long the lock of an owner that cannot be looked up is watched before it is taken over; default 15,000. */
+  /** How long the lock of an owner that cannot be looked up is watched before it is taken over; default 6,000. */
   readonly leaseMs?: number;
   readonly signal?: AbortSignal;
 }
@@ -50,7 +50,7 @@ export class FileCheckpointStore implements OwnedCheckpointStore {
   static async open(options: FileCheckpointStoreOptions): Promise<FileCheckpointStore> {
     const path = resolve(options.path);
     const clock = options.clock ?? systemClock;
-    const lock = new OwnerLock({ path: `${path}.lock`, clock, leaseMs: options.leaseMs ?? 15_000 });
+    const lock = new OwnerLock({ path: `${path}.lock`, clock, leaseMs: options.leaseMs ?? 6_000 });
     try {
       for (const made of makeFolder(dirname(path)).toReversed()) await syncFolder(dirname(made));
       await lock.acquire(options.signal);
