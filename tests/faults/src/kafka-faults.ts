@@ -9,11 +9,13 @@ import { TROUBLES } from './troubles.ts';
 
 const onKafka = ({ transport }: Setting): boolean => transport === 'kafka';
 
-/** The leader of one of the partitions. */
+/** The leader of one of the partitions. Where another fault has killed all brokers, they are started first: it cannot end before this one has struck. */
 async function aLeader(scene: Scene, dice: Dice): Promise<Broker> {
   const leaders = await until('the topic has leaders', async () => {
-    const found = await scene.leaders();
-    return found.length > 0 && found;
+    const found = await scene.leaders().catch(() => []);
+    if (found.length > 0) return found;
+    await scene.stage.server('kafka').up();
+    return false;
   });
   const leader = BROKERS[dice.pick(leaders) - 1];
   if (leader === undefined) throw new Error(`no such broker among the leaders ${leaders}`);
