@@ -3,11 +3,12 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { FileCheckpointStore } from '@mysync/checkpoint';
-import { isMysyncError, systemClock } from '@mysync/core';
+import { isMysyncError, type SourcePosition, systemClock } from '@mysync/core';
 import { TcpProxy, until } from '@mysync/harness';
 import { BinlogConnection } from './connection/binlog-connection.ts';
 import { CREDENTIALS } from './connection/whole-log.fixture.ts';
 import { TestHistory } from './history/history.fixture.ts';
+import type { BinlogSource } from './port.ts';
 import { ServerSession } from './server/session.ts';
 import { failureOf, TestDatabase } from './testing.fixture.ts';
 
@@ -38,6 +39,22 @@ function silentFrom(text: string): Promise<void> {
       return false;
     };
   });
+}
+
+/** Reads the log, and stops when the server has fallen silent behind that text: resolves when the stream has ended. */
+async function stopAmid(source: BinlogSource, from: SourcePosition, text: string): Promise<void> {
+  const stop = new AbortController();
+  const silent = silentFrom(text);
+  try {
+    const reading = (async () => {
+      for await (const _ of source.stream({ from, signal: stop.signal }));
+    })();
+    await silent;
+    stop.abort();
+    await reading;
+  } finally {
+    proxy.release();
+  }
 }
 
 const sockets = (): number => process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
@@ -89,18 +106,7 @@ test('a stop ends the stream while the server is silent', LIMIT, async () => {
   await until('the question is over', () => sockets() <= open);
   for (const text of ['SELECT VERSION()', '@master_binlog_checksum']) {
     const before = sockets();
-    const stop = new AbortController();
-    const silent = silentFrom(text);
-    try {
-      const reading = (async () => {
-        for await (const _ of source.stream({ from, signal: stop.signal }));
-      })();
-      await silent;
-      stop.abort();
-      await reading;
-    } finally {
-      proxy.release();
-    }
+    await stopAmid(source, from, text);
     await until('what was opened too late is closed', () => sockets() <= before);
   }
 });
@@ -115,18 +121,7 @@ test('what was opened too late for a stop is closed also where opening went wron
   const source = db.source({ ...settings, hosts: [proxy.address], connectionTimeoutMs: 600_000 });
   const from = await source.currentPosition();
   await until('the question is over', () => sockets() <= open);
-  const stop = new AbortController();
-  const silent = silentFrom('@master_binlog_checksum');
-  try {
-    const reading = (async () => {
-      for await (const _ of source.stream({ from, signal: stop.signal }));
-    })();
-    await silent;
-    stop.abort();
-    await reading;
-  } finally {
-    proxy.release();
-  }
+  await stopAmid(source, from, '@master_binlog_checksum');
   await until('nothing is open', () => sockets() <= open, { timeoutMs: 10_000 });
   await store.close();
 });

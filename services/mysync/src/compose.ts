@@ -64,7 +64,7 @@ export function sqlTls(tls: TlsConfig & { readonly verifyName: boolean }): Sourc
 export function sourceOptions(config: Config, name: string, logger: Logger, metrics?: Metrics): MysqlSourceOptions {
   const source = required(config.sources, name);
   const partitionBy = byTable(source.partitionBy);
-  const onPartialRow = byTable(source.onPartialRowOf);
+  const onPartialRow = ofTable(source.onPartialRow, source.onPartialRowOf);
   return {
     name,
     hosts: source.hosts.map((host) => parseHost(host, MYSQL_PORT)),
@@ -74,11 +74,10 @@ export function sourceOptions(config: Config, name: string, logger: Logger, metr
     ...(source.serverId === undefined ? {} : { serverId: source.serverId }),
     captures: capturedBy(config, name),
     tableRule: (ref: TableRef) => {
-      const key = tableRefKey(ref);
-      const columns = partitionBy.get(key);
+      const columns = partitionBy.get(tableRefKey(ref));
       return {
         noKey: source.noKey,
-        onPartialRow: onPartialRow.get(key) ?? source.onPartialRow,
+        onPartialRow: onPartialRow(ref),
         ...(columns === undefined ? {} : { partitionBy: columns }),
       };
     },
@@ -115,16 +114,20 @@ function byTable<T>(option: Readonly<Record<string, T>>): ReadonlyMap<string, T>
   return values;
 }
 
+/** The option of a source, and what `…Of` says of single tables in its place. */
+function ofTable<T>(option: T, own: Readonly<Record<string, T>>): (table: TableRef) => T {
+  const values = byTable(own);
+  return (table) => values.get(tableRefKey(table)) ?? option;
+}
+
 export function unseenPolicy(config: Config, name: string): ReaderOptions['onUnseenChange'] {
-  const source = required(config.sources, name);
-  const own = byTable(source.onUnseenChangeOf);
-  return (table) => own.get(tableRefKey(table)) ?? source.onUnseenChange;
+  const { onUnseenChange, onUnseenChangeOf } = required(config.sources, name);
+  return ofTable(onUnseenChange, onUnseenChangeOf);
 }
 
 export function largeRowPolicy(config: Config, name: string): ReaderOptions['onLargeRow'] {
-  const source = required(config.sources, name);
-  const own = byTable(source.onLargeRowOf);
-  return (table) => own.get(tableRefKey(table)) ?? source.onLargeRow;
+  const { onLargeRow, onLargeRowOf } = required(config.sources, name);
+  return ofTable(onLargeRow, onLargeRowOf);
 }
 
 export function startAt(config: Config, name: string): StartAt {

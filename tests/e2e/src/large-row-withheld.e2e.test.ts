@@ -1,7 +1,8 @@
 /** A row that is larger than the transport takes: its key is set aside, everything else flows, and it comes back by itself once it fits. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { assertClean, Pipeline, runMysync, until } from '@mysync/harness';
+import { assertClean, Pipeline, until } from '@mysync/harness';
+import { dlq } from './dlq.fixture.ts';
 
 const LIMIT = 64 * 1024;
 const LARGE = 3 * LIMIT;
@@ -12,8 +13,7 @@ interface Item {
 }
 
 async function setAside(pipeline: Pipeline): Promise<readonly string[]> {
-  const { stdout } = await runMysync(['dlq', 'list', '--json', '--config', pipeline.configFile]);
-  return (JSON.parse(stdout) as Item[]).map(({ key, code }) => `${key} ${code}`).sort();
+  return (await dlq<Item[]>(pipeline, ['list'])).map(({ key, code }) => `${key} ${code}`).sort();
 }
 
 async function untilSetAside(pipeline: Pipeline, keys: readonly string[]): Promise<void> {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { assertClean, Pipeline, runMysync, until } from '@mysync/harness';
+import { dlq } from './dlq.fixture.ts';
 
 interface Item {
   readonly id: string;
@@ -19,14 +20,6 @@ interface Act {
   readonly phase: string;
   readonly by: string;
   readonly items: readonly { readonly id: string; readonly result?: string }[];
-}
-
-/** Runs `mysync dlq …` and gives what it printed. */
-async function dlq<T>(pipeline: Pipeline, args: readonly string[], expected = 0): Promise<T> {
-  const { code, stdout, stderr } = await runMysync(['dlq', ...args, '--json', '--config', pipeline.configFile]);
-  assert.equal(code, expected, `${args.join(' ')}: ${stdout}${stderr}`);
-  assertClean(stderr, []);
-  return JSON.parse(stdout) as T;
 }
 
 /** Waits until these keys are listed, and no others. */

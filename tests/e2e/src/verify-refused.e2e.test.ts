@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { assertClean, Pipeline, runMysync, until } from '@mysync/harness';
+import { dlq } from './dlq.fixture.ts';
 
 interface Found {
   readonly kind: string;
@@ -32,8 +33,7 @@ function differences(stdout: string): readonly string[] {
 }
 
 async function dlqIds(pipeline: Pipeline): Promise<readonly string[]> {
-  const { stdout } = await runMysync(['dlq', 'list', '--json', '--config', pipeline.configFile]);
-  return (JSON.parse(stdout) as readonly { id: string }[]).map(({ id }) => id);
+  return (await dlq<readonly { id: string }[]>(pipeline, ['list'])).map(({ id }) => id);
 }
 
 test('Redis: keys of a wrong type and a row that is set aside are told, all others are repaired', async () => {
