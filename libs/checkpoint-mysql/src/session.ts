@@ -1,5 +1,5 @@
 import { checkpointErrors } from '@mysync/checkpoint';
-import { causeText, isMysyncError, type MysyncError } from '@mysync/core';
+import { causeText, isMysyncError, type MysyncError, Turns } from '@mysync/core';
 import {
   type Connection,
   type ConnectionOptions,
@@ -46,7 +46,7 @@ const DENIED_NUMBERS: ReadonlySet<number> = new Set([1044, 1045, 1049, 1142, 114
 export class CheckpointSession {
   readonly #place: MysqlPlace;
   #connection: Connection | undefined;
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #turns = new Turns();
   #closed = false;
 
   constructor(place: MysqlPlace) {
@@ -98,9 +98,7 @@ export class CheckpointSession {
   }
 
   async #run<T>(act: (connection: Connection, timeoutMs: number) => Promise<T>): Promise<T> {
-    const turn = this.#last.then(() => this.#act(act));
-    this.#last = turn.catch(() => undefined);
-    return await turn;
+    return await this.#turns.take(() => this.#act(act));
   }
 
   async #act<T>(act: (connection: Connection, timeoutMs: number) => Promise<T>): Promise<T> {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { Turns } from '@mysync/core';
 import { checkpointErrors } from './errors.ts';
 import { removeTemporaries, syncFolder, translate, writeSynced } from './files.ts';
 import type { OwnerLock } from './owner-lock.ts';
@@ -29,7 +30,7 @@ export class FileSchemaHistoryStore implements SchemaHistoryStore {
   readonly #lock: OwnerLock;
   #file: FileHandle | undefined;
   #head: SchemaHistoryHead | undefined;
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #turns = new Turns();
   #closed = false;
 
   private constructor(options: FileSchemaHistoryOptions) {
@@ -97,7 +98,7 @@ export class FileSchemaHistoryStore implements SchemaHistoryStore {
 
   async close(): Promise<void> {
     this.#closed = true;
-    await this.#last;
+    await this.#turns.over();
     await this.#file?.close();
     this.#file = undefined;
   }
@@ -131,10 +132,8 @@ export class FileSchemaHistoryStore implements SchemaHistoryStore {
 
   async #inTurn<T>(act: () => Promise<T>): Promise<T> {
     if (this.#closed) throw this.#fenced('the schema history is closed');
-    const turn = this.#last.then(act);
-    this.#last = turn.catch(() => undefined);
     try {
-      return await turn;
+      return await this.#turns.take(act);
     } catch (error) {
       throw translate(error, WHAT, this.#path);
     }

@@ -1,6 +1,6 @@
 import { readFile, rename, rm } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { type Clock, makeFolder, systemClock } from '@mysync/core';
+import { type Clock, makeFolder, systemClock, Turns } from '@mysync/core';
 import { parseCheckpoint } from './checkpoint-codec.ts';
 import { checkpointErrors } from './errors.ts';
 import { FileSchemaHistoryStore } from './file-schema-history.ts';
@@ -36,7 +36,7 @@ export class FileCheckpointStore implements OwnedCheckpointStore {
   readonly #path: string;
   readonly #temporary: string;
   readonly #lock: OwnerLock;
-  #saving: Promise<void> = Promise.resolve();
+  readonly #saves = new Turns();
   #closed = false;
   #history: FileSchemaHistoryStore | undefined;
 
@@ -73,9 +73,7 @@ export class FileCheckpointStore implements OwnedCheckpointStore {
 
   /** Calls are served one after another. */
   async save(checkpoint: Checkpoint, replaces: number | null): Promise<void> {
-    const saved = this.#saving.then(() => this.#save(checkpoint, replaces));
-    this.#saving = saved.catch(() => undefined);
-    await saved;
+    await this.#saves.take(() => this.#save(checkpoint, replaces));
   }
 
   /** The schema history that stands beside the checkpoint (`PATH.schema`), under the same lock; closed with this store. */
@@ -87,7 +85,7 @@ export class FileCheckpointStore implements OwnedCheckpointStore {
   /** Waits for a save that runs, then gives the lock up. Idempotent. */
   async close(): Promise<void> {
     this.#closed = true;
-    await this.#saving;
+    await this.#saves.over();
     await this.#history?.close();
     await this.#lock.release();
   }

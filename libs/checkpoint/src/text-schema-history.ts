@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { Turns } from '@mysync/core';
 import { checkpointErrors } from './errors.ts';
 import type { SchemaHistory, SchemaHistoryEntry, SchemaHistoryHead, SchemaHistoryStore } from './schema-history.ts';
 import { encodeAddition, encodeHead, encodeHistory, parseHistory } from './schema-history-codec.ts';
@@ -19,7 +20,7 @@ export interface OwnedLines {
 export class TextSchemaHistoryStore implements SchemaHistoryStore {
   readonly #lines: OwnedLines;
   #head: SchemaHistoryHead | null = null;
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #turns = new Turns();
   #closed = false;
 
   constructor(lines: OwnedLines) {
@@ -65,7 +66,7 @@ export class TextSchemaHistoryStore implements SchemaHistoryStore {
 
   async close(): Promise<void> {
     this.#closed = true;
-    await this.#last;
+    await this.#turns.over();
   }
 
   async #load(): Promise<SchemaHistory | null> {
@@ -78,9 +79,7 @@ export class TextSchemaHistoryStore implements SchemaHistoryStore {
 
   async #inTurn<T>(act: () => Promise<T>): Promise<T> {
     if (this.#closed) throw this.#fenced('the schema history is closed');
-    const turn = this.#last.then(act);
-    this.#last = turn.catch(() => undefined);
-    return await turn;
+    return await this.#turns.take(act);
   }
 
   #fenced(message: string): Error {

@@ -1,4 +1,4 @@
-import { coreErrors } from '@mysync/core';
+import { coreErrors, Turns } from '@mysync/core';
 import { encodeCheckpoint, parseCheckpoint } from './checkpoint-codec.ts';
 import { checkpointErrors } from './errors.ts';
 import type { Checkpoint, CheckpointStore } from './port.ts';
@@ -23,7 +23,7 @@ export interface OwnedText {
 export class TextCheckpointStore implements CheckpointStore {
   readonly #text: OwnedText;
   readonly #release: () => Promise<void>;
-  #saving: Promise<void> = Promise.resolve();
+  readonly #saves = new Turns();
   #closed: Promise<void> | undefined;
 
   /** `release` gives up the ownership. */
@@ -38,14 +38,12 @@ export class TextCheckpointStore implements CheckpointStore {
   }
 
   async save(checkpoint: Checkpoint, replaces: number | null): Promise<void> {
-    const saved = this.#saving.then(() => this.#save(checkpoint, replaces));
-    this.#saving = saved.catch(() => undefined);
-    await saved;
+    await this.#saves.take(() => this.#save(checkpoint, replaces));
   }
 
   /** Waits for a save that runs. Idempotent. */
   async close(): Promise<void> {
-    this.#closed ??= this.#saving.then(this.#release);
+    this.#closed ??= this.#saves.over().then(this.#release);
     await this.#closed;
   }
 

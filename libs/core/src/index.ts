@@ -46,3 +46,4 @@ export {
   type TableSchema,
   tableRefKey,
 } from './table.ts';
+export { Turns } from './turns.ts';

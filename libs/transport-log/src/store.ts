@@ -14,7 +14,7 @@
  */
 import { statfsSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Clock, isMysyncError, type MysyncError } from '@mysync/core';
+import { type Clock, isMysyncError, type MysyncError, Turns } from '@mysync/core';
 import { transportErrors } from '@mysync/transport';
 import { type Database, open, type RootDatabase } from 'lmdb';
 import { checkDataFile } from './data-file.ts';
@@ -58,14 +58,8 @@ const WRITE_AMPLIFICATION = 2;
 const OPEN_BYTES = 2 ** 18;
 const STALL_MS = 10_000;
 const opened = new Map<string, Store>();
-let turn: Promise<unknown> = Promise.resolve();
-
-/** Opening and closing within this process, one after the other. */
-function inTurn<T>(action: () => Promise<T>): Promise<T> {
-  const mine = turn.then(action);
-  turn = mine.catch(() => {});
-  return mine;
-}
+/** Opening and closing within this process. */
+const turns = new Turns();
 
 function gateOf(path: string): string {
   return join(path, 'gate');
@@ -122,7 +116,7 @@ export class Store {
   static async use(options: StoreOptions): Promise<Store> {
     const path = prepareDirectory(options.path);
     // One call after the other: a second one of this process must find the store that the first one opens.
-    const store = await inTurn(async () => {
+    const store = await turns.take(async () => {
       const found = opened.get(path) ?? (await Store.#openAlone(path, options));
       found.#users++;
       opened.set(path, found);
@@ -170,7 +164,7 @@ export class Store {
   }
 
   async release(): Promise<void> {
-    await inTurn(async () => {
+    await turns.take(async () => {
       if (--this.#users > 0) return;
       opened.delete(this.path);
       await this.#stopBackground?.();

@@ -1,4 +1,4 @@
-import { type Clock, causeText, formatTableRef, isMysyncError, type TableRef } from '@mysync/core';
+import { type Clock, causeText, formatTableRef, isMysyncError, type TableRef, Turns } from '@mysync/core';
 import {
   type Connection,
   type ConnectionOptions,
@@ -32,6 +32,7 @@ const PAUSE_MS = 20;
  */
 export class DrillTable {
   readonly #options: DrillTableOptions;
+  readonly #turns = new Turns();
   #connection: Connection | undefined;
   #changes = 0;
   /** Why the last turn failed; undefined when it did not. */
@@ -52,27 +53,9 @@ export class DrillTable {
     return [...ids, ...ids.map((id) => MOVED + id)];
   }
 
+  /** Also while changes are made: they wait for the whole of it. */
   async create(): Promise<void> {
-    const { table } = this.#options;
-    const [rows] = await this.#query(
-      'SELECT TABLE_COMMENT AS mark FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?',
-      [table.database, table.table],
-    );
-    const mark = (rows as RowDataPacket[])[0]?.['mark'];
-    if (mark !== undefined && mark !== MARK) {
-      const name = formatTableRef(table);
-      throw drillErrors.DRILL_TABLE_FOREIGN({
-        message: `${name} is there, and no drill has made it`,
-        where: { table: name },
-      });
-    }
-    await this.#query(
-      `CREATE TABLE IF NOT EXISTS ${this.#name} (id INT NOT NULL PRIMARY KEY, n BIGINT NOT NULL, note VARCHAR(200)) COMMENT = '${MARK}'`,
-    );
-    await this.#query(`DELETE FROM ${this.#name}`);
-    await this.#query(`INSERT INTO ${this.#name} VALUES ?`, [
-      Array.from({ length: KEYS }, (_, id) => [id, 0, 'begins']),
-    ]);
+    await this.#turns.take(() => this.#create());
   }
 
   async drop(): Promise<void> {
@@ -122,10 +105,30 @@ export class DrillTable {
     }
   }
 
+  /** To be called when `change` has ended. */
   async close(): Promise<void> {
-    this.#connection?.destroy();
-    this.#connection = undefined;
-    await Promise.resolve();
+    await this.#turns.take(async () => this.#drop());
+  }
+
+  async #create(): Promise<void> {
+    const { table } = this.#options;
+    const [rows] = await this.#act(
+      'SELECT TABLE_COMMENT AS mark FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?',
+      [table.database, table.table],
+    );
+    const mark = (rows as RowDataPacket[])[0]?.['mark'];
+    if (mark !== undefined && mark !== MARK) {
+      const name = formatTableRef(table);
+      throw drillErrors.DRILL_TABLE_FOREIGN({
+        message: `${name} is there, and no drill has made it`,
+        where: { table: name },
+      });
+    }
+    await this.#act(
+      `CREATE TABLE IF NOT EXISTS ${this.#name} (id INT NOT NULL PRIMARY KEY, n BIGINT NOT NULL, note VARCHAR(200)) COMMENT = '${MARK}'`,
+    );
+    await this.#act(`DELETE FROM ${this.#name}`);
+    await this.#act(`INSERT INTO ${this.#name} VALUES ?`, [Array.from({ length: KEYS }, (_, id) => [id, 0, 'begins'])]);
   }
 
   async #turn(turn: number): Promise<void> {
@@ -155,7 +158,12 @@ export class DrillTable {
     return connection;
   }
 
+  /** One at a time: a failure ends the session for all. */
   async #query(sql: string, values: readonly unknown[] = []): Promise<unknown[]> {
+    return await this.#turns.take(() => this.#act(sql, values));
+  }
+
+  async #act(sql: string, values: readonly unknown[] = []): Promise<unknown[]> {
     const { user, table } = this.#options;
     try {
       this.#connection ??= await this.#connect();
@@ -163,8 +171,7 @@ export class DrillTable {
       if ('affectedRows' in result[0]) this.#changes += result[0].affectedRows;
       return result;
     } catch (error) {
-      this.#connection?.destroy();
-      this.#connection = undefined;
+      this.#drop();
       if (!DENIED.has((error as { code?: string }).code ?? '')) throw error;
       const name = formatTableRef(table);
       throw drillErrors.DRILL_TABLE_DENIED({
@@ -173,6 +180,11 @@ export class DrillTable {
         cause: error,
       });
     }
+  }
+
+  #drop(): void {
+    this.#connection?.destroy();
+    this.#connection = undefined;
   }
 }
 

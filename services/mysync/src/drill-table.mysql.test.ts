@@ -5,6 +5,30 @@ import { systemClock } from '@mysync/core';
 import { DrillTable } from '@mysync/drill';
 import { randomName, sharedServer } from '@mysync/harness';
 
+test('a session is made once, also for what begins at the same time', async () => {
+  const server = await sharedServer('mariadb');
+  const [database, user] = [randomName('drill'), randomName('drill')];
+  const sql = (statement: string): Promise<string> => server.client('sql', ['-N', '-e', statement]);
+  await sql(`CREATE DATABASE ${database}; CREATE USER ${user}@'%' IDENTIFIED BY 'x'`);
+  await sql(`GRANT ALL ON ${database}.* TO ${user}@'%'`);
+  const table = new DrillTable({
+    host: server.get('MYSQL_HOST'),
+    port: Number(server.get('MYSQL_PORT')),
+    user,
+    password: 'x',
+    table: { database, table: 'drilled' },
+    clock: systemClock,
+  });
+  try {
+    await Promise.all([table.create(), table.create()]);
+    const sessions = await sql(`SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = '${user}'`);
+    assert.equal(sessions.trim(), '1');
+  } finally {
+    await table.close();
+    await sql(`DROP DATABASE ${database}; DROP USER ${user}@'%'`);
+  }
+});
+
 test('a table that is gone or cannot be changed ends a drill; once it is mended, changes go on', async () => {
   const server = await sharedServer('mariadb');
   const database = randomName('drill');

@@ -1,5 +1,5 @@
 import type { Checkpoint, CheckpointStore } from '@mysync/checkpoint';
-import { type Clock, errorForLog, type Logger } from '@mysync/core';
+import { type Clock, errorForLog, type Logger, Turns } from '@mysync/core';
 
 /**
  * The one place that writes this reader's checkpoint: saves are serialised, each replaces the one before.
@@ -12,7 +12,7 @@ export class CheckpointKeeper {
   readonly #logger: Logger;
   #current: Checkpoint | null;
   #stored: number | null;
-  #saving: Promise<void> = Promise.resolve();
+  readonly #saves = new Turns();
   #savedAtMs: number;
 
   constructor(options: { store: CheckpointStore; loaded: Checkpoint | null; clock: Clock; logger: Logger }) {
@@ -37,14 +37,15 @@ export class CheckpointKeeper {
   async save(change: Partial<Checkpoint> & ({ source: string } | object)): Promise<void> {
     const next = { ...this.#current, ...change, savedAt: new Date(this.#clock.now()).toISOString() } as Checkpoint;
     this.#current = next;
-    const write = this.#saving.then(async () => {
-      await this.#store.save(next, this.#stored);
-      this.#stored = next.epoch;
-      this.#savedAtMs = this.#clock.monotonic();
-    });
-    this.#saving = write.catch((error: unknown) => {
+    try {
+      await this.#saves.take(async () => {
+        await this.#store.save(next, this.#stored);
+        this.#stored = next.epoch;
+        this.#savedAtMs = this.#clock.monotonic();
+      });
+    } catch (error) {
       this.#logger.warn({ error: errorForLog(error) }, 'the checkpoint could not be saved');
-    });
-    await write;
+      throw error;
+    }
   }
 }
