@@ -27,7 +27,7 @@ export async function findAbilities(say: (text: string) => void): Promise<Found>
   return { can: { disk, clock: clockLibrary !== '' }, clockLibrary };
 }
 
-function canMount(): boolean {
+export function canMount(): boolean {
   if (process.getuid?.() !== 0) return false;
   const folder = mkdtempSync(join(tmpdir(), 'mysync-mount-'));
   try {

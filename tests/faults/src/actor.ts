@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { appendFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { MysyncProcess, until } from '@mysync/harness';
+import { MysyncProcess } from '@mysync/harness';
+import { untilMysync } from './finding.ts';
 import type { SinkName } from './setting.ts';
 
 export type Role = 'run' | 'reader' | 'writer';
@@ -15,6 +16,8 @@ export interface ActorOptions {
   readonly env: Readonly<Record<string, string>>;
   /** Told when it ended although nobody ended it. True: it is started again, as a supervisor does. */
   readonly onDeath: (what: string, printed: string) => boolean;
+  /** The system did not let us start it. */
+  readonly onNoStart: (error: Error) => void;
 }
 
 /** After which a supervisor starts again what ended with an error. */
@@ -25,6 +28,7 @@ export class Actor {
   readonly #options: ActorOptions;
   #process: MysyncProcess | null = null;
   #wanted = false;
+  #retired = false;
   #written = Promise.resolve();
   starts = 0;
 
@@ -56,14 +60,19 @@ export class Actor {
   /** Most memory that the running process ever had. */
   peakMb(): number {
     if (this.pid === null) return 0;
-    const status = readFileSync(`/proc/${this.pid}/status`, 'utf8');
-    return Math.round(Number(/VmHWM:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024);
+    try {
+      const status = readFileSync(`/proc/${this.pid}/status`, 'utf8');
+      return Math.round(Number(/VmHWM:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024);
+    } catch {
+      // it has ended, which we are about to be told
+      return 0;
+    }
   }
 
   /** Nothing happens when it runs: another fault's end has started it. */
   start(): void {
-    if (this.running) return;
-    const { role, sink, configFile, env, onDeath, name } = this.#options;
+    if (this.running || this.#retired) return;
+    const { role, sink, configFile, env, onDeath, onNoStart, name } = this.#options;
     const verb = sink === null || role !== 'writer' ? [role] : [role, '--sink', sink];
     const process = new MysyncProcess([...verb, '--config', configFile], { env });
     this.#process = process;
@@ -78,7 +87,7 @@ export class Actor {
           if (onDeath(`${how}: ${process.stderr.slice(-1500)}`, exit.code === 1 ? process.stderr : '')) this.#again();
         }
       },
-      (error: unknown) => void onDeath(`${name} could not be started: ${String(error)}`, ''),
+      (error: unknown) => onNoStart(new Error(`${name} could not be started`, { cause: error })),
     );
   }
 
@@ -88,9 +97,15 @@ export class Actor {
     }, RESTART_MS);
   }
 
-  /** Its end is expected: it was told to halt, or was replaced. */
+  /** Its end is expected: it was told to halt. */
   mayEnd(): void {
     this.#wanted = false;
+  }
+
+  /** Another takes its place for good: its end is expected, and the end of an earlier fault does not start it again. */
+  retire(): void {
+    this.#wanted = false;
+    this.#retired = true;
   }
 
   signal(signal: NodeJS.Signals): void {
@@ -121,12 +136,13 @@ export class Actor {
   }
 
   async logged(pattern: RegExp, timeoutMs: number): Promise<void> {
-    await until(`${this.name} prints ${pattern}`, () => pattern.test(this.printed), { timeoutMs });
+    await untilMysync(`${this.name} prints ${pattern}`, () => pattern.test(this.printed), { timeoutMs });
   }
 
   /** Logs are on disk. */
   async settled(): Promise<void> {
-    if (this.#process !== null) await this.#process.exited;
+    // one that could not be started was told of
+    await this.#process?.exited.catch(() => undefined);
     await this.#written;
   }
 

@@ -2,8 +2,9 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { textConnection, until } from '@mysync/harness';
+import { textConnection } from '@mysync/harness';
 import type { FaultKind } from './fault-kinds.ts';
+import { Finding, untilMysync } from './finding.ts';
 import { KafkaEye } from './log-eye.ts';
 import type { Scene } from './scene.ts';
 import { FORGOTTEN_MS, hasRedisServer, type Setting } from './setting.ts';
@@ -17,7 +18,7 @@ const onlyRedis = (setting: Setting): boolean => hasRedisServer(setting) && sett
 async function told(scene: Scene, codes: readonly string[], every: boolean): Promise<void> {
   const partitions = scene.setting.partitions;
   const found = new Set<number>();
-  await until(
+  await untilMysync(
     `${codes.join(' or ')} is told`,
     () => {
       for (const { printed } of scene.actors) {
@@ -129,7 +130,7 @@ async function churn(scene: Scene, left: readonly number[]): Promise<void> {
     const end = began + CHURN_MS;
     for (let round = 0, passed = false; !passed || performance.now() - began < 1.2 * FORGOTTEN_MS; round += 1) {
       if (performance.now() > end)
-        throw new Error(`the log was not compacted: ${left} then, ${await scene.logCleaned()} now`);
+        throw new Finding(`the log was not compacted: ${left} then, ${await scene.logCleaned()} now`);
       const rows = Array.from({ length: 500 }, (_, i) => [9_000_000 + i, round, 0, pad]);
       await sql.query('REPLACE INTO bulk VALUES ?', [rows]);
       await sql.query('DELETE FROM bulk WHERE id >= 9000000');

@@ -1,8 +1,12 @@
 /** What both commands of this room begin and end with. */
 import { fileURLToPath } from 'node:url';
+import { textOf } from './findings.ts';
+import { SUITE_ERROR } from './summary.ts';
 
 /** Where results are kept, and what runs write. */
 export const CACHE = fileURLToPath(new URL('../../../.cache/faults', import.meta.url));
+/** The exit status of a run that was stopped at once. */
+const STOPPED = 130;
 const startedAt = performance.now();
 
 /** A line of progress, with the seconds since the start. */
@@ -10,16 +14,18 @@ export function say(text: string): void {
   process.stderr.write(`${((performance.now() - startedAt) / 1000).toFixed(0).padStart(5)} s  ${text}\n`);
 }
 
-/** Aborts at the first signal to stop, and says so; the second one ends the process at once. */
-export function stopSignal(what: string): AbortSignal {
+/** Aborts at the first signal to stop, and says so; the second one calls `atOnce`: by default the process ends, and with it everything that it started. */
+export function stopSignal(what: string, atOnce: () => void = () => process.exit(STOPPED)): AbortSignal {
   const stopping = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.once(signal, () => {
-      say(`${what}; once more to stop at once`);
-      process.once(signal, () => process.exit(130));
-      stopping.abort();
-    });
-  }
+  const stop = (): void => {
+    if (stopping.signal.aborted) {
+      atOnce();
+      return;
+    }
+    say(`${what}; once more to stop at once`);
+    stopping.abort();
+  };
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, stop);
   return stopping.signal;
 }
 
@@ -33,8 +39,8 @@ export function runCommand(usage: string, command: (args: readonly string[]) => 
   command(args).then(
     (code) => process.exit(code),
     (error: unknown) => {
-      process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
-      process.exit(1);
+      process.stderr.write(`${textOf(error)}\n`);
+      process.exit(SUITE_ERROR);
     },
   );
 }

@@ -1,13 +1,13 @@
 /** Every kind of fault: which seeds it fits, how it strikes, how it is mended. */
-import { execFileSync } from 'node:child_process';
-import { rm, statfs } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { until } from '@mysync/harness';
 import type { Actor } from './actor.ts';
 import { CLUSTER_FAULTS } from './cluster-faults.ts';
 import { DESTRUCTIVE_FAULTS } from './destructive-faults.ts';
 import type { Dice } from './dice.ts';
+import { untilMysync } from './finding.ts';
+import { fillUp } from './full-disk.ts';
 import { KAFKA_FAULTS } from './kafka-faults.ts';
 import type { Scene } from './scene.ts';
 import { hasRedisServer, type Setting } from './setting.ts';
@@ -171,7 +171,7 @@ const processFaults: readonly FaultKind[] = [
       // sometimes with its hands full
       const burst = dice.chance(0.5) ? await frozenInBurst(scene, old, dice) : undefined;
       old.signal('SIGSTOP');
-      old.mayEnd();
+      old.retire();
       // what an operator must not do, and does: the lock of a living process is removed
       await rm(join(scene.dataFolder, 'checkpoints', `${scene.database}.json.lock`), { force: true });
       const successor = scene.actor('reader', null);
@@ -183,7 +183,7 @@ const processFaults: readonly FaultKind[] = [
         await successor.logged(/"msg":"reader started"/, STARTED_MS / 3).catch(() => undefined);
         old.signal('SIGCONT');
         // it must notice by itself that it was replaced
-        await until('the replaced reader ends', () => !old.running, { timeoutMs: 40_000 }).finally(() => old.kill());
+        await untilMysync('the replaced reader ends', () => !old.running, { timeoutMs: 40_000 });
         await old.settled();
         await burst?.committed;
       };
@@ -197,8 +197,7 @@ const processFaults: readonly FaultKind[] = [
     fits: always,
     strike: async (scene, dice) => {
       const actor = dice.pick(scene.actors);
-      const complaint = await actor.stop();
-      if (complaint !== null) scene.complaints.push(complaint);
+      await scene.stopInOrder(actor);
       return async () => actor.start();
     },
   },
@@ -214,10 +213,7 @@ const processFaults: readonly FaultKind[] = [
       return async () => {
         for (const guest of guests) {
           if (dice.chance(0.5)) await guest.kill();
-          else {
-            const complaint = await guest.stop();
-            if (complaint !== null) scene.complaints.push(complaint);
-          }
+          else await scene.stopInOrder(guest);
           scene.writers.splice(scene.writers.indexOf(guest), 1);
         }
       };
@@ -274,15 +270,6 @@ function linkFaults(part: 'source' | 'redis' | 'elasticsearch', weight: number):
   }));
 }
 
-/** To the last byte, although others write there too. */
-async function fillUp(folder: string, file: string): Promise<void> {
-  await until('the disk is full', async () => {
-    const { bavail, bsize } = await statfs(folder);
-    execFileSync('fallocate', ['-l', String(bavail * bsize), file], { stdio: 'pipe' });
-    return true;
-  });
-}
-
 /** A state of Redis that it had a while ago comes back: from a backup, or by a failover to a replica that was behind. */
 function restored(name: string, holdMs: readonly [number, number]): FaultKind {
   return {
@@ -308,12 +295,11 @@ const stateFaults: readonly FaultKind[] = [
     holdMs: [500, 4000],
     fits: ({ ownDisk }) => ownDisk,
     strike: async (scene) => {
-      const balloon = join(scene.dataFolder, 'balloon');
       // whoever starts now is told so, and ends
       scene.excuse = /_DISK_FULL/;
-      await fillUp(scene.dataFolder, balloon);
+      const giveBack = await fillUp(scene.dataFolder, 0);
       return async () => {
-        await rm(balloon);
+        await giveBack();
         // one that began to start before has a moment more
         setTimeout(() => {
           scene.excuse = null;
@@ -329,12 +315,10 @@ const stateFaults: readonly FaultKind[] = [
     holdMs: [500, 1500],
     fits: ({ ownDisk, transport }) => ownDisk && transport === 'log',
     strike: async (scene) => {
-      const balloon = join(scene.dataFolder, 'balloon');
-      const { bavail, bsize } = await statfs(scene.dataFolder);
-      execFileSync('fallocate', ['-l', String(bavail * bsize - FREE_FOR_CHECKPOINTS), balloon], { stdio: 'pipe' });
+      const giveBack = await fillUp(scene.dataFolder, FREE_FOR_CHECKPOINTS);
       return async () => {
         for (const reader of scene.readers) await reader.kill();
-        await rm(balloon);
+        await giveBack();
         for (const reader of scene.readers) reader.start();
       };
     },

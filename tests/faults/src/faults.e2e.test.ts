@@ -25,7 +25,8 @@ for (const { transport, from, to } of [
       folder,
       say: (text) => context.diagnostic(text),
     });
-    for (const { seed, complaints } of results) assert.deepEqual(complaints, [], `seed ${seed}; logs: ${folder}`);
+    for (const { seed, complaints, suiteErrors } of results)
+      assert.deepEqual([...complaints, ...suiteErrors], [], `seed ${seed}; logs: ${folder}`);
     assert.equal(results.length, to - from + 1);
     await rm(folder, { recursive: true });
   });

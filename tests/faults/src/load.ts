@@ -43,6 +43,10 @@ export class Load {
   paused = false;
   /** Rows of committed changes. */
   rows = 0;
+  /** When the newest probes were committed, in ms since 1970. */
+  probedMs = Date.now();
+  /** Why the last session ended by an error; '' before there was one. */
+  trouble = '';
   /** Numbers that were rolled back. */
   readonly never = new Set<number>();
   /** Most rows in one transaction, which some seeds raise. */
@@ -120,7 +124,8 @@ export class Load {
         await sql.query(`USE \`${this.#options.database}\``);
         while (!signal.aborted) await (this.paused ? sleep(20) : work(sql));
         await sql.end();
-      } catch {
+      } catch (error) {
+        this.trouble = String(error);
         sql?.destroy();
         if (!signal.aborted) await sleep(100);
       }
@@ -129,7 +134,9 @@ export class Load {
 
   async #probe(): Promise<void> {
     await this.#connected(async (sql) => {
-      await sql.query('UPDATE probe SET n = ?', [Date.now()]);
+      const now = Date.now();
+      await sql.query('UPDATE probe SET n = ?', [now]);
+      this.probedMs = now;
       this.rows += PROBES;
       await sleep(PROBE_MS);
     });

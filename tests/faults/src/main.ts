@@ -1,10 +1,10 @@
 import { CACHE, runCommand, say, stopSignal } from './entry.ts';
 import { FAULT_KINDS } from './fault-kinds.ts';
 import { longPlans } from './long-outages.ts';
-import { parseOptions, USAGE } from './options.ts';
-import { runMutations } from './run-mutations.ts';
+import { type FaultsOptions, parseOptions, USAGE } from './options.ts';
+import { MutationRun } from './run-mutations.ts';
 import { runSuite } from './suite.ts';
-import { summarize } from './summary.ts';
+import { exitStatus, SUITE_ERROR, summarize } from './summary.ts';
 
 async function main(args: readonly string[]): Promise<number> {
   const options = parseOptions(args, CACHE);
@@ -13,21 +13,34 @@ async function main(args: readonly string[]): Promise<number> {
     return 0;
   }
   if (options.mutations) {
-    const caught = await runMutations(options.focus[0] ?? '', options.rate, say);
-    if (options.json) process.stdout.write(`${JSON.stringify({ mutations: caught })}\n`);
-    return caught.some(({ by }) => by === null) ? 1 : 0;
+    return await mutate(options);
   }
   const signal = stopSignal('stopping after this seed');
   const { longMinutes, rate, focus } = options;
   const long = longMinutes > 0 ? { plans: longPlans(longMinutes, rate, focus), results: `${CACHE}/long.jsonl` } : {};
   const results = await runSuite({ ...options, ...long, folder: `${CACHE}/seeds`, say, signal });
   const summary = summarize(results);
+  const { seeds, faults, rows, lost, wrong, backward, failed, suiteErrors } = summary;
   if (options.json) process.stdout.write(`${JSON.stringify(summary)}\n`);
-  else
+  else {
+    const more = [
+      failed.length === 0 ? '' : `; failed: ${failed.join(', ')}`,
+      suiteErrors.length === 0 ? '' : `; ended by errors of the suite: ${suiteErrors.join(', ')}`,
+    ];
     say(
-      `${summary.seeds} seeds, ${summary.faults} faults, ${summary.rows} rows: lost ${summary.lost}, wrong ${summary.wrong}, backward ${summary.backward}${summary.failed.length === 0 ? '' : `; failed: ${summary.failed.join(', ')}`}`,
+      `${seeds} seeds, ${faults} faults, ${rows} rows: lost ${lost}, wrong ${wrong}, backward ${backward}${more.join('')}`,
     );
-  return summary.failed.length === 0 ? 0 : 1;
+  }
+  return exitStatus(summary);
+}
+
+async function mutate({ focus, rate, json }: FaultsOptions): Promise<number> {
+  const run = new MutationRun({ only: focus[0] ?? '', rate, say });
+  const signal = stopSignal('stopping after this seed of this mutation', () => run.stopAtOnce());
+  const results = await run.play(signal);
+  if (json) process.stdout.write(`${JSON.stringify({ mutations: results })}\n`);
+  if (results.some(({ outcome }) => outcome === 'not caught')) return 1;
+  return results.some(({ outcome }) => outcome === 'suite error') ? SUITE_ERROR : 0;
 }
 
 runCommand(USAGE, main);

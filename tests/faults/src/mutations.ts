@@ -62,7 +62,7 @@ export const MUTATIONS: readonly Mutation[] = [
       {
         file: 'libs/flow/dist/checkpoint-tracker.js',
         find: 'last.end = end;',
-        replace: 'last.end = end; this.#moveTo(end);',
+        replace: 'last.end = end; this.#moveTo(end, isChange);',
       },
     ],
   },

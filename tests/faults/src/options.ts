@@ -35,7 +35,8 @@ export const USAGE = `npm run faults -- [options]
   --long [--minutes N] the five outages of ten minutes, in place of seeds; with --focus only those
   --mutations          breaks one line of MySync at a time in a copy, and shows the seed that catches it;
                        with --focus only those whose name holds the text
-  --list               print the kinds of fault`;
+  --list               print the kinds of fault
+Exit status: 0; 1 when a seed failed or a mutation was not caught; 2 when nothing did, but the suite itself could not do what it had to.`;
 
 export function parseOptions(args: readonly string[], cache: string): FaultsOptions {
   const { values } = parseArgs({

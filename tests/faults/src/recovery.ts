@@ -1,6 +1,7 @@
 /** From a fault to the moment at which the sinks follow again, and to their equality. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { compareAll, type Verdict } from './compare.ts';
+import { Finding } from './finding.ts';
 import type { Step } from './plan.ts';
 import type { Scene } from './scene.ts';
 
@@ -39,7 +40,7 @@ export async function recover({ scene, step, struck, mends, alone, stuckMs, say 
 }
 
 /**
- * Waits until the sinks show what was written after `sinceMs`, and are less than a second behind. Throws when they stand still. False: they follow, but
+ * Waits until the sinks show what was written after `sinceMs`, and are less than a second behind. A Finding when they stand still. False: they follow, but
  * not as closely as that in all the time: the machine, or a store, is too slow for the load, which the result tells (`slow`).
  */
 export async function caughtUp(scene: Scene, sinceMs: number, timeoutMs: number, after: string): Promise<boolean> {
@@ -48,7 +49,9 @@ export async function caughtUp(scene: Scene, sinceMs: number, timeoutMs: number,
     if (performance.now() > end) {
       const lags = scene.watch.lags();
       if (!scene.watch.follows(Math.max(sinceMs, Date.now() - timeoutMs / 4))) {
-        throw new Error(`stuck for ${timeoutMs / 1000} s after ${after}: lag ${lags}`);
+        const blind = scene.blindness();
+        if (blind !== null) throw new Error(`nobody knows whether the sinks follow after ${after}: ${blind}`);
+        throw new Finding(`stuck for ${timeoutMs / 1000} s after ${after}: lag ${lags}`);
       }
       scene.slow.push(`after ${after}: ${lags}`);
       return false;
@@ -58,14 +61,17 @@ export async function caughtUp(scene: Scene, sinceMs: number, timeoutMs: number,
   return true;
 }
 
-/** The tables against the sinks, again and again until they are equal or the time is over. */
+/** The tables against the sinks, again and again until they are equal or the time is over. Throws when they could not be compared until the end. */
 export async function untilEqual(scene: Scene): Promise<Verdict> {
   const end = performance.now() + EQUAL_MS;
   for (;;) {
-    const verdict = await compareAll(scene, scene.eyes).catch(
-      (error: unknown): Verdict => ({ lost: 1, wrong: 0, examples: [`could not compare: ${String(error)}`] }),
-    );
-    if (verdict.lost + verdict.wrong === 0 || performance.now() > end) return verdict;
+    const late = performance.now() > end;
+    try {
+      const verdict = await compareAll(scene, scene.eyes);
+      if (verdict.lost + verdict.wrong === 0 || late) return verdict;
+    } catch (error) {
+      if (late) throw new Error('source and sinks could not be compared', { cause: error });
+    }
     await sleep(150);
   }
 }

@@ -1,55 +1,138 @@
 /** Breaks MySync in a copy of the built tree, one mutation at a time, and runs the suite of that copy against it, or the test that is named. */
-import { spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { TestServer } from '@mysync/harness';
-import { MUTATIONS, type SeedMutation, type TestMutation } from './mutations.ts';
+import { promisify } from 'node:util';
+import { stopAtExit } from '@mysync/harness';
+import { textOf } from './findings.ts';
+import { MUTATIONS, type Mutation, type SeedMutation, type TestMutation } from './mutations.ts';
+import type { SeedResult } from './run-seed.ts';
+import type { TestEnd } from './test-reporter.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const MOST_SEEDS = 10;
+const run = promisify(execFile);
 
-export interface Caught {
+/** `suite error`: no seed, and no test, came to a verdict. */
+export type MutationResult = {
   readonly mutation: string;
-  /** The seed or the test that caught it; null: nothing did. */
-  readonly by: string | null;
-  /** What the seed or the test said. */
-  readonly complaint: string;
+  /** What the suite itself could not do on the way: none of it counts as a catch. */
+  readonly suiteErrors: readonly string[];
+} & (
+  | { readonly outcome: 'caught'; readonly by: string; readonly complaint: string }
+  | { readonly outcome: 'not caught' | 'suite error' }
+);
+
+export interface MutationRunOptions {
+  /** Mutations whose name holds this text; '' for all. */
+  readonly only: string;
+  /** Rows per second of the load. */
+  readonly rate: number;
+  readonly say: (text: string) => void;
 }
 
-/** `only`: mutations whose name holds this text; '' for all. */
-export async function runMutations(
-  only: string,
-  rate: number,
-  say: (text: string) => void,
-): Promise<readonly Caught[]> {
-  const results: Caught[] = [];
-  const chosen = MUTATIONS.filter(({ name }) => name.includes(only));
-  for (const mutation of chosen) {
+export class MutationRun {
+  readonly #options: MutationRunOptions;
+  /** The suite of a copy, while seeds run. */
+  #suite: ChildProcess | null = null;
+
+  constructor(options: MutationRunOptions) {
+    this.#options = options;
+  }
+
+  /** Once the signal aborts: ends after the seed that runs. Gives the mutations that came to an end. */
+  async play(signal: AbortSignal): Promise<readonly MutationResult[]> {
+    const { only, say } = this.#options;
+    const results: MutationResult[] = [];
+    const pass = (): void => void this.#suite?.kill('SIGTERM');
+    signal.addEventListener('abort', pass);
+    for (const mutation of MUTATIONS.filter(({ name }) => name.includes(only))) {
+      if (signal.aborted) break;
+      const result = await this.#try(mutation);
+      if (signal.aborted && result.outcome !== 'caught') break;
+      results.push(result);
+      say(textOfResult(result));
+    }
+    signal.removeEventListener('abort', pass);
+    return results;
+  }
+
+  /** The seed that runs is given up; `play` ends when nothing of it is left. */
+  stopAtOnce(): void {
+    // its second signal, whichever the first was
+    this.#suite?.kill('SIGTERM');
+    this.#suite?.kill('SIGINT');
+  }
+
+  async #try(mutation: Mutation): Promise<MutationResult> {
     const folder = await mkdtemp(join(tmpdir(), 'mysync-mutation-'));
     try {
       await copyTree(folder);
-      for (const { file, find, replace } of mutation.edits) {
-        const path = join(folder, file);
-        const text = await readFile(path, 'utf8');
-        if (text.split(find).length !== 2) throw new Error(`${mutation.name}: '${find}' is not in ${file} once`);
-        await writeFile(
-          path,
-          text.replace(find, () => replace),
-        );
-      }
-      const result = 'test' in mutation ? await runTest(folder, mutation) : await runSeeds(folder, mutation, rate);
-      results.push(result);
-      const how = result.by === null ? 'NOT CAUGHT' : `caught by ${result.by}`;
-      say(`${mutation.name}: ${how}${result.complaint === '' ? '' : ` (${result.complaint})`}`);
+      await breakIt(folder, mutation);
+      return 'test' in mutation ? await runTest(folder, mutation) : await this.#runSeeds(folder, mutation);
+    } catch (error) {
+      return { mutation: mutation.name, outcome: 'suite error', suiteErrors: [textOf(error)] };
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
   }
-  // the server that tests share
-  if (chosen.some((mutation) => 'test' in mutation)) await new TestServer('redis', { instance: 'shared' }).wipe();
-  return results;
+
+  async #runSeeds(folder: string, { name, transport, focus }: SeedMutation): Promise<MutationResult> {
+    const file = join(folder, 'results.jsonl');
+    const seeds = `1..${MOST_SEEDS}`;
+    const options = { seeds, transport, focus, results: file, rate: String(this.#options.rate) };
+    const flags = Object.entries(options).flatMap(([flag, value]) => [`--${flag}`, value]);
+    const suite = node(folder, ['tests/faults/dist/main.js', ...flags, '--stop-at-failure']);
+    this.#suite = suite;
+    // two signals: it stops at once
+    const forget = stopAtExit(() => this.stopAtOnce());
+    const printed = await printedBy(suite);
+    forget();
+    this.#suite = null;
+    const results = await readLines<SeedResult>(file);
+    // a copy that does not even run proves nothing
+    if (results.length === 0) throw new Error(`the copy ran no seed: ${printed.slice(-2000)}`);
+    const suiteErrors = results.flatMap((result) => result.suiteErrors.map((error) => `seed ${result.seed}: ${error}`));
+    const caught = results.find(({ outcome }) => outcome === 'failed');
+    if (caught !== undefined) {
+      const by = `seed ${caught.seed} of '${focus}', ${transport}`;
+      return { mutation: name, outcome: 'caught', by, complaint: caught.complaints[0]?.slice(-200) ?? '', suiteErrors };
+    }
+    const judged = results.some(({ outcome }) => outcome === 'passed');
+    return { mutation: name, outcome: judged ? 'not caught' : 'suite error', suiteErrors };
+  }
+}
+
+function textOfResult(result: MutationResult): string {
+  const own = result.suiteErrors.map((error) => `  suite error, no catch: ${error}`);
+  return [`${result.mutation}: ${howOf(result)}`, ...own].join('\n');
+}
+
+function howOf(result: MutationResult): string {
+  switch (result.outcome) {
+    case 'caught':
+      return `caught by ${result.by} (${result.complaint})`;
+    case 'not caught':
+      return 'NOT CAUGHT';
+    case 'suite error':
+      return 'NOTHING SHOWN: the suite itself failed';
+  }
+}
+
+/** What is broken is still JavaScript. */
+async function breakIt(folder: string, { edits }: Mutation): Promise<void> {
+  for (const { file, find, replace } of edits) {
+    const path = join(folder, file);
+    const text = await readFile(path, 'utf8');
+    if (text.split(find).length !== 2) throw new Error(`'${find}' is not in ${file} once`);
+    await writeFile(
+      path,
+      text.replace(find, () => replace),
+    );
+    await run(process.execPath, ['--check', path]);
+  }
 }
 
 /** Our packages are copied, those of others linked. */
@@ -77,39 +160,43 @@ async function copyTree(to: string): Promise<void> {
   }
 }
 
-async function runSeeds(folder: string, { name, transport, focus }: SeedMutation, rate: number): Promise<Caught> {
-  const file = join(folder, 'results.jsonl');
-  const seeds = `1..${MOST_SEEDS}`;
-  const options = { seeds, transport, focus, results: file, rate: String(rate) };
-  const flags = Object.entries(options).flatMap(([flag, value]) => [`--${flag}`, value]);
-  const { printed } = await node(folder, ['tests/faults/dist/main.js', ...flags, '--stop-at-failure']);
+/** Only an assertion that does not hold is a catch. */
+async function runTest(folder: string, { name, test }: TestMutation): Promise<MutationResult> {
+  const file = join(folder, 'tests.jsonl');
+  const reporter = [`--test-reporter=./tests/faults/dist/test-reporter.js`, `--test-reporter-destination=${file}`];
+  const printed = await printedBy(node(folder, ['--test', ...reporter, test]));
+  const ends = await readLines<TestEnd>(file);
+  if (ends.length === 0) throw new Error(`the copy ran no test: ${printed.slice(-2000)}`);
+  const suiteErrors = ends.filter(({ end }) => end === 'error').map((each) => `'${each.name}' ended by an error`);
+  const found = ends.find(({ end }) => end === 'found');
+  if (found !== undefined) {
+    return { mutation: name, outcome: 'caught', by: `a test of ${test}`, complaint: found.name, suiteErrors };
+  }
+  return { mutation: name, outcome: suiteErrors.length > 0 ? 'suite error' : 'not caught', suiteErrors };
+}
+
+/** None where there is no such file. */
+async function readLines<T>(file: string): Promise<readonly T[]> {
   const text = await readFile(file, 'utf8').catch(() => '');
   const lines = text.split('\n').filter((line) => line !== '');
-  // a copy that does not even run proves nothing
-  if (lines.length === 0) throw new Error(`${name}: the copy ran no seed: ${printed.slice(-2000)}`);
-  const last = JSON.parse(lines.at(-1) ?? '') as { seed: number; complaints: readonly string[] };
-  const by = last.complaints.length > 0 ? `seed ${last.seed} of '${focus}', ${transport}` : null;
-  return { mutation: name, by, complaint: last.complaints[0]?.slice(-200) ?? '' };
+  return lines.map((line) => JSON.parse(line) as T);
 }
 
-async function runTest(folder: string, { name, test }: TestMutation): Promise<Caught> {
-  const { printed } = await node(folder, ['--test', '--test-reporter=tap', test]);
-  if (!/^# tests [1-9]/m.test(printed)) throw new Error(`${name}: the copy ran no test: ${printed.slice(-2000)}`);
-  // only what a test itself says: a file that cannot be loaded fails, too
-  const failed = [...printed.matchAll(/^ *not ok \d+ - (.*)$/gm)].map(([, title]) => title ?? '');
-  const [title] = failed.filter((text) => !text.endsWith('.test.js'));
-  return { mutation: name, by: title === undefined ? null : `a test of ${test}`, complaint: title ?? '' };
-}
-
-async function node(folder: string, args: readonly string[]): Promise<{ readonly printed: string }> {
-  const child = spawn(process.execPath, args, {
+/** A group of its own: Ctrl-C in a terminal is for us, who then stop it in order. */
+function node(folder: string, args: readonly string[]): ChildProcess {
+  return spawn(process.execPath, args, {
     cwd: folder,
     env: { ...process.env, MYSYNC_SERVICES: process.env['MYSYNC_SERVICES'] ?? join(ROOT, '.cache/servers') },
     stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
   });
+}
+
+/** Waits for its end. */
+async function printedBy(child: ChildProcess): Promise<string> {
   let printed = '';
   for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (text: string) => {
+    stream?.setEncoding('utf8').on('data', (text: string) => {
       printed += text;
     });
   }
@@ -117,5 +204,5 @@ async function node(folder: string, args: readonly string[]): Promise<{ readonly
     child.once('error', reject);
     child.once('close', resolve);
   });
-  return { printed };
+  return printed;
 }

@@ -1,11 +1,12 @@
 /** Plays one plan and judges it. */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Verdict } from './compare.ts';
 import { conclude } from './conclusion.ts';
+import { Findings, type Outcome } from './findings.ts';
+import { onScene } from './on-scene.ts';
 import { describe, type Plan } from './plan.ts';
 import { caughtUp, recover } from './recovery.ts';
-import { Scene } from './scene.ts';
+import type { Scene } from './scene.ts';
 import type { Stage } from './stage.ts';
 
 /** A load that is longer under way is struck by no further fault. */
@@ -22,6 +23,7 @@ export interface SeedResult {
   readonly seed: number;
   readonly transport: string;
   readonly what: string;
+  readonly outcome: Outcome;
   readonly faults: readonly FaultResult[];
   readonly rows: number;
   readonly lost: number;
@@ -29,8 +31,10 @@ export interface SeedResult {
   readonly backward: number;
   /** After what the sinks followed, but for the whole time not within a second. */
   readonly slow?: readonly string[];
-  /** Everything that speaks against the seed; empty: it passed. */
+  /** Everything that speaks against MySync. */
   readonly complaints: readonly string[];
+  /** What the suite itself could not do: where nothing speaks against MySync, nothing was shown. */
+  readonly suiteErrors: readonly string[];
   readonly seconds: number;
   /** Where they went. */
   readonly phases: Readonly<Record<string, number>>;
@@ -59,40 +63,34 @@ export async function runSeed({ stage, plan, keep, folder, clockLibrary, say }: 
     phases[name] = Math.round((performance.now() - since) / 100) / 10;
     since = performance.now();
   };
-  await stage.heal();
-  phase('heal');
-  const ownFolder = join(folder, `${setting.transport}-${seed}`);
-  const scene = await Scene.set({ stage, setting, seed, folder: ownFolder, clockLibrary });
-  phase('set');
+  const findings = new Findings();
   const faults: FaultResult[] = [];
-  let verdict: Verdict = { lost: 0, wrong: 0, examples: [] };
-  try {
-    verdict = await play({ scene, plan, faults, phase, say });
-  } catch (error) {
-    scene.complaints.push(error instanceof Error ? error.message : String(error));
-  } finally {
-    const { backward, wrong, ahead } = scene.watch;
-    scene.complaints.push(...verdict.examples, ...backward.slice(0, 5), ...wrong.slice(0, 5), ...ahead.slice(0, 5));
-    await stage.heal();
-    await scene.clear(keep || scene.complaints.length > 0);
-    await scene.drop();
-    phase('clear');
-  }
-  const { watch, load, complaints, slow } = scene;
+  const ownFolder = join(folder, `${setting.transport}-${seed}`);
+  const { rows, lost, wrong, backward, looks, slow } = await onScene(
+    { stage, setting, seed, folder: ownFolder, clockLibrary, findings },
+    keep,
+    async (set) => {
+      phase('set');
+      await play({ scene: set, plan, faults, phase, say });
+    },
+  );
+  phase('clear');
   return {
     seed,
     transport: setting.transport,
     what,
+    outcome: findings.outcome,
     faults,
-    rows: load.rows,
-    lost: verdict.lost,
-    wrong: verdict.wrong + watch.wrong.length + watch.ahead.length,
-    backward: watch.backward.length,
+    rows,
+    lost,
+    wrong,
+    backward,
     slow,
-    complaints,
+    complaints: findings.complaints,
+    suiteErrors: findings.suiteErrors,
     seconds: Math.round((performance.now() - began) / 100) / 10,
     phases,
-    looks: watch.looks,
+    looks,
   };
 }
 
@@ -104,7 +102,7 @@ interface Play {
   readonly say: (text: string) => void;
 }
 
-async function play({ scene, plan, faults, phase, say }: Play): Promise<Verdict> {
+async function play({ scene, plan, faults, phase, say }: Play): Promise<void> {
   const { load, watch } = scene;
   watch.start();
   for (const actor of scene.actors) actor.start();
@@ -131,5 +129,5 @@ async function play({ scene, plan, faults, phase, say }: Play): Promise<Verdict>
   for (const step of plan.steps.slice(0))
     if (step.overlaps) faults.push({ kind: step.kind.name, recoverySeconds: null });
   phase('play');
-  return await conclude(scene, phase);
+  await conclude(scene, phase);
 }

@@ -2,18 +2,22 @@
 import { execFileSync } from 'node:child_process';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { randomName, textConnection, until } from '@mysync/harness';
+import { randomName, stopAtExit, textConnection, until } from '@mysync/harness';
 import { Actor, type Role } from './actor.ts';
 import { RedisClusterEye } from './cluster-eye.ts';
 import type { Dice } from './dice.ts';
+import type { Findings } from './findings.ts';
 import { Load, TABLES } from './load.ts';
 import { EmbeddedLogEye, KafkaEye, type LogEye, type LoggedMessage } from './log-eye.ts';
 import { type Setting, type SinkName, storeOf } from './setting.ts';
 import { ElasticEye, RedisEye, type SinkEye, type Target } from './sink-eye.ts';
 import { BROKERS, type Stage } from './stage.ts';
+import { tidy } from './tidy.ts';
 import { Watch } from './watch.ts';
 
 const DISK_MB = 400;
+/** A load that has written nothing for so long, or a sink that could not be looked at, is no measure of what MySync does. */
+const BLIND_MS = 15_000;
 
 export interface SceneOptions {
   readonly stage: Stage;
@@ -23,6 +27,7 @@ export interface SceneOptions {
   readonly folder: string;
   /** Path of libfaketime; '' where there is none. */
   readonly clockLibrary: string;
+  readonly findings: Findings;
 }
 
 export class Scene {
@@ -40,21 +45,27 @@ export class Scene {
   excuse: RegExp | null = null;
   /** Records that others put into the log, as PARTITION:OFFSET. */
   readonly strangers = new Set<string>();
-  /** What nobody expected. */
-  readonly complaints: string[] = [];
+  readonly findings: Findings;
+  /** Rows and looks that were not as they had to be. */
+  readonly counts = { lost: 0, wrong: 0, backward: 0 };
   /** After what the sinks followed, but not within a second. */
   readonly slow: string[] = [];
   readonly #clockLibrary: string;
+  /** Every process that there ever was, also those that others have taken the place of. */
+  readonly #made: Actor[] = [];
+  /** While the disk is mounted: takes back that our exit unmounts it. */
+  #forgetDisk: (() => void) | null = null;
   #groups = 1;
   #names = 0;
   #logIsMade = false;
 
-  private constructor({ stage, setting, seed, folder, clockLibrary }: SceneOptions) {
+  private constructor({ stage, setting, seed, folder, clockLibrary, findings }: SceneOptions) {
     this.stage = stage;
     this.setting = setting;
     this.seed = seed;
     this.folder = folder;
     this.#clockLibrary = clockLibrary;
+    this.findings = findings;
     const { rowsPerSecond, partitions } = setting;
     this.load = new Load({ address: this.address, database: this.database, seed, rowsPerSecond });
     this.eyes = setting.sinks.map((sink) => this.#eye(sink));
@@ -71,7 +82,7 @@ export class Scene {
     });
   }
 
-  /** Tables are there and filled; nothing of MySync runs yet. */
+  /** Tables are there and filled; nothing of MySync runs yet. Nothing is left where that fails. */
   static async set(options: SceneOptions): Promise<Scene> {
     const { stage, setting, folder } = options;
     await mkdir(folder, { recursive: true });
@@ -79,21 +90,32 @@ export class Scene {
     for (const sink of setting.sinks) await stage.need(storeOf(setting, sink));
     if (setting.transport === 'kafka') await stage.need('kafka');
     const scene = new Scene(options);
-    await mkdir(scene.dataFolder, { recursive: true });
-    if (setting.ownDisk) {
-      execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_MB}m`, 'tmpfs', scene.dataFolder], { stdio: 'pipe' });
-    }
-    await scene.configure();
-    if (setting.ownClock) await scene.setClock(0);
-    await scene.load.prepare();
-    const { oneProcess, writers, sinks } = setting;
-    scene.readers.push(scene.actor(oneProcess ? 'run' : 'reader', null));
-    if (!oneProcess) {
-      for (const sink of sinks) {
-        for (let i = 0; i < writers; i += 1) scene.writers.push(scene.actor('writer', sink));
-      }
+    try {
+      await scene.#prepare();
+    } catch (error) {
+      await scene.clear(true);
+      throw error;
     }
     return scene;
+  }
+
+  async #prepare(): Promise<void> {
+    const { dataFolder, setting } = this;
+    await mkdir(dataFolder, { recursive: true });
+    if (setting.ownDisk) {
+      execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_MB}m`, 'tmpfs', dataFolder], { stdio: 'pipe' });
+      // also while somebody still has a file open there
+      this.#forgetDisk = stopAtExit(() => void execFileSync('umount', ['-l', dataFolder], { stdio: 'pipe' }));
+    }
+    await this.configure();
+    if (setting.ownClock) await this.setClock(0);
+    await this.load.prepare();
+    const { oneProcess, writers, sinks } = setting;
+    this.readers.push(this.actor(oneProcess ? 'run' : 'reader', null));
+    if (oneProcess) return;
+    for (const sink of sinks) {
+      for (let i = 0; i < writers; i += 1) this.writers.push(this.actor('writer', sink));
+    }
   }
 
   get dataFolder(): string {
@@ -120,7 +142,7 @@ export class Scene {
 
   actor(role: Role, sink: SinkName | null): Actor {
     this.#names += 1;
-    return new Actor({
+    const actor = new Actor({
       name: `${role}${this.#names}`,
       role,
       sink,
@@ -129,10 +151,18 @@ export class Scene {
       env: this.setting.ownClock ? this.#clockEnv() : {},
       onDeath: (what, printed) => {
         if (this.excuse?.test(printed) === true) return true;
-        this.complaints.push(what);
+        this.findings.complain(what);
         return false;
       },
+      onNoStart: (error) => this.findings.take(error),
     });
+    this.#made.push(actor);
+    return actor;
+  }
+
+  async stopInOrder(actor: Actor): Promise<void> {
+    const complaint = await actor.stop();
+    if (complaint !== null) this.findings.complain(complaint);
   }
 
   /** Shifts the wall clock of every process by so many seconds; they see it within a second. */
@@ -144,7 +174,25 @@ export class Scene {
   /** Next offset of each partition of the log. */
   async logEnds(): Promise<readonly number[]> {
     const log = await this.watch.log();
-    return await until('the ends of the log', () => log.ends().catch(() => false as const));
+    return await until('the ends of the log', () => log.ends());
+  }
+
+  /** What was seen all along, as findings. Once, at the end. */
+  takeStock(): void {
+    const { counts, findings, watch } = this;
+    const { backward, wrong, ahead } = watch;
+    counts.backward += backward.length;
+    counts.wrong += wrong.length + ahead.length;
+    for (const texts of [backward, wrong, ahead]) findings.complain(...texts.slice(0, 5));
+  }
+
+  /** Why the sinks cannot be judged by the probes just now; null: they can. Whoever keeps the load from writing, nothing can be said of MySync then. */
+  blindness(): string | null {
+    const { probedMs, trouble } = this.load;
+    const age = Date.now() - probedMs;
+    if (age > BLIND_MS)
+      return `the load has written no probe for ${Math.round(age / 1000)} s${trouble && `: ${trouble}`}`;
+    return this.watch.blindness(BLIND_MS);
   }
 
   /** A record of a stranger: the newest message of a partition once more, with a number far ahead. */
@@ -202,24 +250,45 @@ export class Scene {
     await writeFile(this.configFile, JSON.stringify(this.#config(), null, 1));
   }
 
-  /** Everything is gone; logs and configuration stay when they are to be kept. */
-  async clear(keep: boolean): Promise<void> {
-    for (const actor of this.actors) {
-      actor.signal('SIGCONT');
-      await actor.kill();
-      await actor.settled();
+  /** No process is left; gives what went wrong with that. */
+  async killAll(): Promise<readonly string[]> {
+    return await tidy(
+      this.#made.map((actor) => [
+        `${actor.name} could not be ended`,
+        async () => {
+          await actor.kill();
+          await actor.settled();
+        },
+      ]),
+    );
+  }
+
+  /** Once no process is left: everything is gone; logs and configuration stay when they are to be kept. Gives what went wrong with that. */
+  async clear(keep: boolean): Promise<readonly string[]> {
+    const cleared = await tidy([
+      ['the load did not stop', () => this.load.stop()],
+      ['the watch did not stop', () => this.watch.stop()],
+      ['could not unmount', async () => this.#unmountDisk()],
+    ]);
+    const removed = keep
+      ? []
+      : await tidy([['could not be removed', () => rm(this.folder, { recursive: true, force: true })]]);
+    return [...cleared, ...removed];
+  }
+
+  #unmountDisk(): void {
+    if (this.#forgetDisk === null) return;
+    const { dataFolder } = this;
+    let trouble: unknown = null;
+    try {
+      execFileSync('umount', [dataFolder], { stdio: 'pipe' });
+    } catch (error) {
+      trouble = error;
+      execFileSync('umount', ['-l', dataFolder], { stdio: 'pipe' });
     }
-    await this.load.stop();
-    await this.watch.stop();
-    if (this.setting.ownDisk) {
-      try {
-        execFileSync('umount', [this.dataFolder], { stdio: 'pipe' });
-      } catch (error) {
-        this.complaints.push(`could not unmount: ${String(error)}`);
-        execFileSync('umount', ['-l', this.dataFolder], { stdio: 'pipe' });
-      }
-    }
-    if (!keep) await rm(this.folder, { recursive: true, force: true });
+    this.#forgetDisk();
+    this.#forgetDisk = null;
+    if (trouble !== null) throw trouble;
   }
 
   /** The tables and their copies are gone from the servers. */

@@ -1,12 +1,14 @@
 import { CACHE, runCommand, say, stopSignal } from './entry.ts';
 import { soak } from './soak.ts';
 import { parseSoakOptions, SOAK_USAGE } from './soak-options.ts';
+import { SUITE_ERROR } from './summary.ts';
 
 async function main(args: readonly string[]): Promise<number> {
   const { json, ...flags } = parseSoakOptions(args);
   const signal = stopSignal('coming to an end');
-  const { complaints, ...result } = await soak({ ...flags, folder: CACHE, say, signal });
+  const { complaints, suiteErrors, ...result } = await soak({ ...flags, folder: CACHE, say, signal });
   for (const complaint of complaints) say(complaint);
+  for (const error of suiteErrors) say(`suite error: ${error}`);
   if (json) process.stdout.write(`${JSON.stringify(result)}\n`);
   else {
     const { rss, mapped, handles, lag, log, checkpoint, ...counts } = result;
@@ -18,6 +20,7 @@ async function main(args: readonly string[]): Promise<number> {
       }
     }
   }
+  if (complaints.length === 0 && suiteErrors.length > 0) return SUITE_ERROR;
   return result.flat && complaints.length === 0 ? 0 : 1;
 }
 

@@ -2,14 +2,15 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { findAbilities } from './abilities.ts';
-import type { Verdict } from './compare.ts';
 import { conclude } from './conclusion.ts';
 import { Dice } from './dice.ts';
 import { FAULT_KINDS, type FaultKind } from './fault-kinds.ts';
+import { Findings } from './findings.ts';
+import { onScene } from './on-scene.ts';
 import type { Step } from './plan.ts';
 import { caughtUp, recover } from './recovery.ts';
 import { type FigureKind, folderMb, Samples } from './samples.ts';
-import { Scene } from './scene.ts';
+import type { Scene } from './scene.ts';
 import type { Setting, TransportName } from './setting.ts';
 import type { SlopeVerdict } from './slope.ts';
 import { Stage } from './stage.ts';
@@ -54,8 +55,10 @@ export interface SoakResult {
   readonly log: Figures;
   readonly checkpoint: Figures;
   readonly flat: boolean;
-  /** Everything that speaks against the run. */
+  /** Everything that speaks against MySync. */
   readonly complaints: readonly string[];
+  /** What the suite itself could not do. */
+  readonly suiteErrors: readonly string[];
 }
 
 /**
@@ -85,22 +88,23 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
     sourceOptions: {},
     transportOptions: { deleteRetentionMs: 3_600_000, minCompactionLagMs: 120_000, allowWeakerTopic: true },
   };
-  await using stage = new Stage();
-  const scene = await Scene.set({ stage, setting, seed, folder: join(folder, `soak-${transport}`), clockLibrary });
-  const run = new SoakRun(scene, options);
-  let verdict: Verdict = { lost: 0, wrong: 0, examples: [] };
+  const findings = new Findings();
+  const stage = new Stage();
+  let faults = 0;
   let figures: ReturnType<Samples['judge']> = [];
-  try {
-    figures = await run.play();
-    verdict = await conclude(scene, () => undefined);
-  } catch (error) {
-    scene.complaints.push(error instanceof Error ? error.message : String(error));
-  } finally {
-    await stage.heal();
-    await scene.clear(scene.complaints.length > 0);
-  }
-  const { watch, load } = scene;
-  const complaints = [...scene.complaints, ...verdict.examples, ...watch.backward, ...watch.wrong, ...watch.ahead];
+  const ownFolder = join(folder, `soak-${transport}`);
+  const { rows, lost, wrong, backward } = await onScene(
+    { stage, setting, seed, folder: ownFolder, clockLibrary, findings },
+    false,
+    async (set) => {
+      const run = new SoakRun(set, options);
+      figures = await run.play().finally(() => {
+        faults = run.faults;
+      });
+      await conclude(set, () => undefined);
+    },
+  );
+  for (const trouble of await stage.clear()) say(trouble);
   const of = (kind: FigureKind): Figures =>
     Object.fromEntries(figures.filter((figure) => figure.kind === kind).map((figure) => [figure.of, rounded(figure)]));
   const steady = figures.every((figure) => figure.flat && (figure.kind !== 'lag' || figure.median < MOST_LAG_SECONDS));
@@ -108,11 +112,11 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
   const seen = figures.filter(({ kind }) => kind === 'rss').length >= 3;
   return {
     minutes,
-    faults: run.faults,
-    rows: load.rows,
-    lost: verdict.lost,
-    wrong: verdict.wrong + watch.wrong.length + watch.ahead.length,
-    backward: watch.backward.length,
+    faults,
+    rows,
+    lost,
+    wrong,
+    backward,
     rss: of('rss'),
     mapped: of('mapped'),
     handles: of('handles'),
@@ -120,7 +124,8 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
     log: of('log'),
     checkpoint: of('checkpoint'),
     flat: steady && seen,
-    complaints: complaints.slice(0, 10),
+    complaints: findings.complaints.slice(0, 10),
+    suiteErrors: findings.suiteErrors,
   };
 }
 

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { RedisCluster, startServer, type TestServer } from '@mysync/harness';
 import { FaultProxy } from './fault-proxy.ts';
 import type { SourceName, StoreName } from './setting.ts';
+import { tidy } from './tidy.ts';
 
 export const BROKERS = ['n1', 'n2', 'n3'] as const;
 export type Broker = (typeof BROKERS)[number];
@@ -14,7 +15,7 @@ type StageServer = SourceName | StoreName | 'kafka';
 
 const SERVICES = process.env['MYSYNC_SERVICES'] ?? fileURLToPath(new URL('../../../.cache/servers', import.meta.url));
 
-export class Stage implements AsyncDisposable {
+export class Stage {
   readonly #servers = new Map<StageServer, TestServer>();
   #cluster: RedisCluster | null = null;
   /** By server, or by broker. */
@@ -80,10 +81,15 @@ export class Stage implements AsyncDisposable {
     await kafka.up();
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#cluster?.[Symbol.asyncDispose]();
-    for (const server of this.#servers.values()) await server.wipe();
-    for (const proxy of this.proxies.values()) await proxy[Symbol.asyncDispose]();
+  /** No server and no way is left; gives what went wrong with that. */
+  async clear(): Promise<readonly string[]> {
+    return await tidy([
+      ['the clients of the cluster did not close', async () => await this.#cluster?.[Symbol.asyncDispose]()],
+      ...[...this.#servers].map(([name, server]) => [`${name} could not be removed`, () => server.wipe()] as const),
+      ...[...this.proxies].map(
+        ([name, proxy]) => [`the way to ${name} did not close`, () => proxy[Symbol.asyncDispose]()] as const,
+      ),
+    ]);
   }
 
   #redisData(): string {
@@ -111,16 +117,11 @@ export class Stage implements AsyncDisposable {
 
   /** Three brokers; clients that come through the proxies are told the proxies' ports, brokers and checker the real ones. */
   async #startKafka(): Promise<TestServer> {
-    const ways = await Promise.all(BROKERS.map(() => FaultProxy.open()));
-    const ports = ways.map(({ port }) => port).join(' ');
+    for (const name of BROKERS) this.proxies.set(name, await FaultProxy.open());
+    const ports = BROKERS.map((name) => this.proxy(name).port).join(' ');
     const server = await startServer('kafka', { env: { NODES: '3', ADVERTISED_PORTS: ports } });
     const behind = server.get('KAFKA_ADVERTISED_LISTENERS').split(',');
-    for (const [index, name] of BROKERS.entries()) {
-      const way = ways[index];
-      if (way === undefined) continue;
-      way.aim(Number(behind[index]?.split(':')[1]));
-      this.proxies.set(name, way);
-    }
+    for (const [index, name] of BROKERS.entries()) this.proxy(name).aim(Number(behind[index]?.split(':')[1]));
     return server;
   }
 }

@@ -1,10 +1,14 @@
 import { appendFile, mkdir, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { findAbilities } from './abilities.ts';
+import type { Outcome } from './findings.ts';
 import type { FaultsOptions } from './options.ts';
 import { type Plan, planOf } from './plan.ts';
 import { runSeed, type SeedResult } from './run-seed.ts';
 import { Stage } from './stage.ts';
+
+/** So many seeds one after the other that ended by errors of the suite: the next ones would, too. */
+const MOST_SUITE_ERRORS = 5;
 
 export interface SuiteOptions
   extends Pick<
@@ -27,41 +31,74 @@ export async function runSuite(options: SuiteOptions): Promise<readonly SeedResu
   const { can, clockLibrary } = await findAbilities(say);
   await mkdir(dirname(file), { recursive: true });
   await mkdir(folder, { recursive: true });
-  await using stage = new Stage();
-  const count = options.plans?.length ?? to - from + 1;
-  for (let index = 0; index < count && signal?.aborted !== true; index += 1) {
-    const plan = options.plans?.[index] ?? planOf(from + index, { transport, can, focus, rate });
-    const { seed } = plan;
-    const known = earlier.get(seed);
-    if (known !== undefined) {
-      results.push(known);
-      continue;
+  let stage = new Stage();
+  const clearStage = async (): Promise<void> => {
+    for (const trouble of await stage.clear()) say(trouble);
+  };
+  try {
+    const count = options.plans?.length ?? to - from + 1;
+    let inARow = 0;
+    for (let index = 0; index < count && signal?.aborted !== true; index += 1) {
+      const plan = options.plans?.[index] ?? planOf(from + index, { transport, can, focus, rate });
+      const known = earlier.get(plan.seed);
+      if (known !== undefined) {
+        results.push(known);
+        continue;
+      }
+      const result = await runSeed({ stage, plan, keep, folder, clockLibrary, say });
+      results.push(result);
+      await appendFile(file, `${JSON.stringify(result)}\n`);
+      tell(result, options);
+      if (result.outcome === 'failed' && stopAtFailure) break;
+      inARow = result.outcome === 'suite error' ? inARow + 1 : 0;
+      if (inARow === MOST_SUITE_ERRORS) {
+        say(`${inARow} seeds one after the other ended by errors of the suite: no more are run`);
+        break;
+      }
+      if (result.suiteErrors.length === 0) continue;
+      // nobody knows what state its servers are in
+      await clearStage();
+      stage = new Stage();
     }
-    const result = await runSeed({ stage, plan, keep, folder, clockLibrary, say });
-    results.push(result);
-    await appendFile(file, `${JSON.stringify(result)}\n`);
-    if (result.complaints.length === 0) {
-      say(`seed ${seed} ok: ${result.rows} rows, ${result.faults.length} faults, ${result.seconds} s`);
-      continue;
-    }
-    const flags = focus.length === 0 ? '' : ` --focus '${focus.join(',')}'`;
-    say(`seed ${seed} FAILED: lost ${result.lost}, wrong ${result.wrong}, backward ${result.backward}
-  ${result.complaints.join('\n  ')}
-  again: npm run faults -- --seeds ${seed} --transport ${plan.setting.transport}${flags}
-  logs: ${folder}/${plan.setting.transport}-${seed}`);
-    if (stopAtFailure) break;
+  } finally {
+    await clearStage();
   }
   return results;
 }
 
+function tell(result: SeedResult, { focus, folder, say }: SuiteOptions): void {
+  const { seed, transport, outcome, lost, wrong, backward, complaints, suiteErrors, rows, faults, seconds } = result;
+  if (outcome === 'passed') {
+    say(`seed ${seed} ok: ${rows} rows, ${faults.length} faults, ${seconds} s`);
+    return;
+  }
+  const how =
+    outcome === 'failed'
+      ? `FAILED: lost ${lost}, wrong ${wrong}, backward ${backward}`
+      : 'ended by an error of the suite, which says nothing about MySync';
+  const own = suiteErrors.map((text) => `suite error: ${text}`);
+  const flags = focus.length === 0 ? '' : ` --focus '${focus.join(',')}'`;
+  say(`seed ${seed} ${how}
+  ${[...complaints, ...own].join('\n  ')}
+  again: npm run faults -- --seeds ${seed} --transport ${transport}${flags}
+  logs: ${folder}/${transport}-${seed}`);
+}
+
+/** Files of before the outcome was told have none. */
+type Written = Omit<SeedResult, 'outcome'> & { readonly outcome?: Outcome };
+
+/** Of each seed that passed when it was run last. */
 async function readResults(file: string, transport: string): Promise<Map<number, SeedResult>> {
   const text = await readFile(file, 'utf8').catch(() => '');
   const found = new Map<number, SeedResult>();
   for (const line of text.split('\n')) {
     if (line === '') continue;
-    const result = JSON.parse(line) as SeedResult;
-    // one that failed is run again
-    if (result.transport === transport && result.complaints.length === 0) found.set(result.seed, result);
+    const result = JSON.parse(line) as Written;
+    if (result.transport !== transport) continue;
+    const { outcome = result.complaints.length === 0 ? 'passed' : 'failed' } = result;
+    // one that failed, or showed nothing, is run again
+    if (outcome === 'passed') found.set(result.seed, { ...result, outcome });
+    else found.delete(result.seed);
   }
   return found;
 }

@@ -8,6 +8,8 @@ export interface Summary {
   readonly wrong: number;
   readonly backward: number;
   readonly failed: readonly number[];
+  /** Seeds that ended by an error of the suite: they are in no other figure, and are to be run again. */
+  readonly suiteErrors: readonly number[];
   /** Seeds in which the sinks followed, but not within a second. */
   readonly slow: readonly number[];
   readonly recoverySeconds: Readonly<
@@ -15,7 +17,8 @@ export interface Summary {
   >;
 }
 
-export function summarize(results: readonly SeedResult[]): Summary {
+export function summarize(all: readonly SeedResult[]): Summary {
+  const results = all.filter(({ outcome }) => outcome !== 'suite error');
   const sum = (of: (result: SeedResult) => number): number => results.reduce((total, result) => total + of(result), 0);
   const times = new Map<string, number[]>();
   for (const { faults } of results) {
@@ -36,10 +39,19 @@ export function summarize(results: readonly SeedResult[]): Summary {
     lost: sum(({ lost }) => lost),
     wrong: sum(({ wrong }) => wrong),
     backward: sum(({ backward }) => backward),
-    failed: results.filter(({ complaints }) => complaints.length > 0).map(({ seed }) => seed),
+    failed: results.filter(({ outcome }) => outcome === 'failed').map(({ seed }) => seed),
+    suiteErrors: all.filter(({ outcome }) => outcome === 'suite error').map(({ seed }) => seed),
     slow: results.filter(({ slow }) => (slow ?? []).length > 0).map(({ seed }) => seed),
     recoverySeconds,
   };
+}
+
+/** Of a run whose suite could not do what it had to, and that found nothing. */
+export const SUITE_ERROR = 2;
+
+export function exitStatus({ failed, suiteErrors }: Pick<Summary, 'failed' | 'suiteErrors'>): number {
+  if (failed.length > 0) return 1;
+  return suiteErrors.length > 0 ? SUITE_ERROR : 0;
 }
 
 /** The smallest value that so large a part of the sorted list does not exceed. */

@@ -3,8 +3,9 @@
  * committed that the sink does not have, whether the checkpoint stands before what the log holds.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { until } from '@mysync/harness';
 import { Dice } from './dice.ts';
+import { untilMysync } from './finding.ts';
+import { textOf } from './findings.ts';
 import { Judge } from './judge.ts';
 import { COUNTERS, PROBES } from './load.ts';
 import { LogAudit } from './log-audit.ts';
@@ -36,6 +37,9 @@ interface SinkWatch {
   readonly judge: Judge;
   /** Commit time of the oldest of the newest probes, in ms since 1970. */
   oldestProbe: number;
+  /** When a look succeeded last, and why the last one did not; in ms since 1970. */
+  lookedMs: number;
+  trouble: string;
   /** Partitions whose marker was put back on purpose, by us or by a writer that found other holders, until it has caught up with the commits. */
   readonly behind: Set<number>;
   /** The highest marker of each partition: a writer may go back by itself, which says nothing against what it committed before. */
@@ -71,6 +75,8 @@ export class Watch {
       eye,
       judge: new Judge(options.never),
       oldestProbe: 0,
+      lookedMs: Date.now(),
+      trouble: '',
       behind: new Set(),
       highest: new Map(),
       holders: new Map(),
@@ -110,6 +116,12 @@ export class Watch {
     return this.#sinks.every(({ oldestProbe }) => oldestProbe >= sinceMs);
   }
 
+  /** The sink that could not be looked at for so long; null: there is none. */
+  blindness(ms: number): string | null {
+    const blind = this.#sinks.find(({ lookedMs }) => Date.now() - lookedMs > ms);
+    return blind === undefined ? null : `${blind.eye.name} could not be looked at: ${blind.trouble}`;
+  }
+
   /** Age of the oldest of the newest probes, by sink. */
   lags(): string {
     return this.#sinks.map(({ eye, oldestProbe }) => `${eye.name} ${Date.now() - oldestProbe} ms`).join(', ');
@@ -120,7 +132,7 @@ export class Watch {
   }
 
   async log(): Promise<LogEye> {
-    return await until('the log can be looked at', async () => {
+    return await untilMysync('MySync has made the log', async () => {
       this.#log ??= await this.#options.openLog();
       return this.#log ?? false;
     });
@@ -173,7 +185,9 @@ export class Watch {
     const dice = new Dice(this.#options.seed ^ 0x77);
     while (!this.#stopping.signal.aborted) {
       if (!sink.paused) {
-        sink.looking = this.#look(sink, dice).catch(() => undefined);
+        sink.looking = this.#look(sink, dice).catch((error: unknown) => {
+          sink.trouble = textOf(error);
+        });
         await sink.looking;
       }
       // a look at documents by their ids makes Elasticsearch refresh what was written
@@ -188,6 +202,7 @@ export class Watch {
     for (let i = 0; i < SAMPLE; i += 1) targets.push(this.#options.sample(dice));
     const { era } = sink;
     const found = await sink.eye.look(targets);
+    sink.lookedMs = Date.now();
     if (sink.era !== era) return;
     let oldest = Number.POSITIVE_INFINITY;
     for (const [index, { table, key }] of targets.entries()) {

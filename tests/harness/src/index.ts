@@ -1,3 +1,4 @@
+export { stopAtExit } from './at-exit.ts';
 export {
   type Difference,
   differences,

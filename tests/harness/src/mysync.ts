@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { stopAtExit } from './at-exit.ts';
 import { until } from './wait.ts';
 
 const COMMAND = fileURLToPath(new URL('../../../services/mysync/bin/mysync.js', import.meta.url));
@@ -10,7 +11,7 @@ export interface Exit {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** A running `mysync` command, with what it printed. Stopped by its own handle. */
+/** A running `mysync` command, with what it printed. Stopped by its own handle; it does not outlive us. */
 export class MysyncProcess {
   readonly #child: ChildProcess;
   readonly exited: Promise<Exit>;
@@ -37,6 +38,8 @@ export class MysyncProcess {
       this.#child.once('error', reject);
       this.#child.once('close', (code, signal) => resolve({ code, signal }));
     });
+    const forget = stopAtExit(() => this.signal('SIGKILL'));
+    this.#child.once('error', forget).once('close', forget);
   }
 
   get pid(): number {

@@ -1,7 +1,9 @@
-import { type ExecFileException, execFile } from 'node:child_process';
+import { type ExecFileException, execFile, execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
+import { stopAtExit } from './at-exit.ts';
 
+const WIPED_AT_EXIT_MS = 60_000;
 const SCRIPTS = fileURLToPath(new URL('../../servers/', import.meta.url));
 
 export type ServerName = 'mariadb' | 'mysql' | 'redis' | 'redis-cluster' | 'kafka' | 'elasticsearch';
@@ -18,11 +20,12 @@ export interface ServerOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** A real server of tests/servers, started on demand and stopped by its own pid. */
+/** A real server of tests/servers, started on demand and stopped by its own pid. One under a random name does not outlive us. */
 export class TestServer {
   readonly name: ServerName;
   readonly instance: string;
   readonly #options: ServerOptions;
+  #forget: (() => void) | null = null;
   /** What the script's `up` printed. */
   vars: Readonly<Record<string, string>> = {};
 
@@ -32,8 +35,14 @@ export class TestServer {
     this.#options = options;
   }
 
+  /** Nobody else can know of it. */
+  get isOurs(): boolean {
+    return this.#options.instance === undefined;
+  }
+
   /** Starts what is missing and waits until it answers. */
   async up(args: readonly string[] = this.#options.args ?? []): Promise<this> {
+    if (this.isOurs) this.#forget ??= stopAtExit(() => this.#wipeNow());
     const out = await this.#script('up', args.length > 0 ? ['--', ...args] : []);
     const pairs = out
       .trim()
@@ -78,6 +87,8 @@ export class TestServer {
   /** kill -9, and the data are gone. */
   async wipe(): Promise<void> {
     await this.#script('wipe', []);
+    this.#forget?.();
+    this.#forget = null;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -92,25 +103,44 @@ export class TestServer {
   }
 
   async #script(verb: string, args: readonly string[], part?: string): Promise<string> {
-    const env = {
-      ...process.env,
-      ...this.#options.env,
-      INSTANCE: this.instance,
-      ...(part === undefined ? {} : { PART: part }),
-    };
+    const env = this.#env(part);
     return await new Promise<string>((resolve, reject) => {
       const done = (error: ExecFileException | null, stdout: string, stderr: string): void => {
         if (error === null) resolve(stdout);
         else reject(new Error(`${this.name}.sh ${verb} failed: ${stderr.trim()}`, { cause: error }));
       };
-      execFile('bash', [`${SCRIPTS}${this.name}.sh`, verb, ...args], { env, maxBuffer: 64 << 20 }, done);
+      execFile('bash', [this.#file, verb, ...args], { env, maxBuffer: 64 << 20 }, done);
     });
+  }
+
+  #wipeNow(): void {
+    execFileSync('bash', [this.#file, 'wipe'], { env: this.#env(), stdio: 'ignore', timeout: WIPED_AT_EXIT_MS });
+  }
+
+  get #file(): string {
+    return `${SCRIPTS}${this.name}.sh`;
+  }
+
+  #env(part?: string): NodeJS.ProcessEnv {
+    return {
+      ...process.env,
+      ...this.#options.env,
+      INSTANCE: this.instance,
+      ...(part === undefined ? {} : { PART: part }),
+    };
   }
 }
 
-/** Starts a server; `await using server = await startServer('redis')` wipes it at the end of the block. */
+/** Starts a server; `await using server = await startServer('redis')` wipes it at the end of the block. What has started of one that fails to is gone. */
 export async function startServer(name: ServerName, options: ServerOptions = {}): Promise<TestServer> {
-  return await new TestServer(name, options).up();
+  const server = new TestServer(name, options);
+  try {
+    return await server.up();
+  } catch (error) {
+    // tried once more at our exit
+    if (server.isOurs) await server.wipe().catch(() => undefined);
+    throw error;
+  }
 }
 
 /** The instance that all test files share: use random database, topic, key and index names on it. */
