@@ -1,5 +1,5 @@
 /** Where records are written: pieces of values that walkers are made of. Each returns where the next byte goes. */
-import { FAIL_ROOM, OUTPUT, OUTPUT_BYTES } from '../src/transcribe/layout';
+import { FAIL_ROOM } from '../src/transcribe/layout';
 import { fail } from './host';
 
 const VALUE: u32 = 0x0a;
@@ -11,11 +11,17 @@ const NULL_VALUE: u32 = 0x0108_020a;
 const SHORT: usize = 0x7d;
 /** More than the largest value whose room nobody asks for, and what stands in front of any value. */
 export const FIXED_ROOM: usize = 128;
-const OUTPUT_END: usize = OUTPUT + OUTPUT_BYTES;
+
+let outputEnd: usize = 0;
+
+/** Of the records to come. */
+export function openOutput(end: usize): void {
+  outputEnd = end;
+}
 
 /** Ends the call where there is no room for `bytes` more. */
 export function room(out: usize, bytes: usize): void {
-  if (bytes > OUTPUT_END - out) fail(FAIL_ROOM, out);
+  if (bytes > outputEnd - out) fail(FAIL_ROOM, out);
 }
 
 export function putNull(out: usize): usize {

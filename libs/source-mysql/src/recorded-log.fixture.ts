@@ -16,6 +16,7 @@ import { ServerSession } from './server/session.ts';
 import { TransactionAssembler } from './stream/transaction-assembler.ts';
 import { TransactionSpool } from './stream/transaction-spool.ts';
 import { type Flavor, TestDatabase } from './testing.fixture.ts';
+import { RowsTranscriber } from './transcribe/rows-transcriber.ts';
 import { EventUnfolder } from './unfold/event-unfolder.ts';
 import { PartialUpdates } from './unfold/partial-updates.ts';
 import { XaHolder } from './xa/xa-holder.ts';
@@ -89,6 +90,7 @@ export type Unit = readonly Buffer[];
 
 export class RecordedLog {
   readonly flavor: Flavor;
+  readonly #transcriber = new RowsTranscriber();
   readonly #server: TestServer;
   readonly #db: TestDatabase;
   readonly #lookups: LazySession;
@@ -173,6 +175,7 @@ export class RecordedLog {
       book,
       spool,
       partialRows: new PartialRows({ ...RULE, observer: {}, lookup }),
+      transcriber: this.#transcriber,
       definitions: undefined,
       foldsNames: false,
       logsCascades: false,

@@ -22,7 +22,9 @@ export class EncodedRow {
   readonly ordinal: number;
   /** Signed, so that it is a small integer to the engine. */
   readonly #hash: number;
+  readonly #lender: RowLender | undefined;
 
+  /** `lender`: whose memory it is; without, the collector's. */
   constructor(
     slab: Uint8Array,
     start: number,
@@ -31,6 +33,7 @@ export class EncodedRow {
     deletes: boolean,
     partitionHash: number,
     ordinal: number,
+    lender?: RowLender,
   ) {
     this.slab = slab;
     this.start = start;
@@ -39,6 +42,7 @@ export class EncodedRow {
     this.deletes = deletes;
     this.ordinal = ordinal;
     this.#hash = partitionHash | 0;
+    this.#lender = lender;
   }
 
   get kind(): 'row' {
@@ -77,35 +81,15 @@ export class EncodedRow {
     setLastInTransaction(this.slab, true, this.keyStart);
   }
 
-  /** To be called once when nobody needs its bytes any more; or never, then the collector finds out. */
-  giveBack(): void {}
-}
-
-/** A row in memory that is used again once all rows in it were given back. */
-export class LentRow extends EncodedRow {
-  readonly #lender: RowLender;
-
-  constructor(
-    lender: RowLender,
-    start: number,
-    keyStart: number,
-    end: number,
-    deletes: boolean,
-    partitionHash: number,
-    ordinal: number,
-  ) {
-    super(lender.slab, start, keyStart, end, deletes, partitionHash, ordinal);
-    this.#lender = lender;
-  }
-
-  override giveBack(): void {
-    this.#lender.takeBack();
+  /** To be called once when nobody needs its bytes any more: they may be written over then. Or never: then the collector finds out. */
+  giveBack(): void {
+    this.#lender?.takeBack();
   }
 }
 
+/** Of memory that is used again once all rows in it were given back. */
 export interface RowLender {
-  readonly slab: Uint8Array;
-  /** One of the rows in the slab. */
+  /** One of the rows in it. */
   takeBack(): void;
 }
 

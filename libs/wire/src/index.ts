@@ -15,7 +15,7 @@ export {
   readOperation,
   stampDelivery,
 } from './delivery.ts';
-export { EncodedRow, LentRow, type RowLender } from './encoded-row.ts';
+export { EncodedRow, type RowLender } from './encoded-row.ts';
 export { wireErrors } from './errors.ts';
 export { type DecodedKey, decodeKey } from './key-decoder.ts';
 export { type ControlKind, type KeyKind, ROW_HASH_COLUMN } from './key-format.ts';

@@ -59,6 +59,7 @@ export class LargeRows {
       logger.warn(fields, 'the image before is left out: the message is larger than the transport takes');
     }
     entry.message = smaller;
+    message.giveBack();
     return null;
   }
 }

@@ -24,6 +24,7 @@ import { LazySession } from '../server/lazy-session.ts';
 import { checkPosition, logFiles, replicaName } from '../server/log-state.ts';
 import { freeServerId } from '../server/server-id.ts';
 import { formatHost, type ServerFacts, ServerSession } from '../server/session.ts';
+import type { RowsTranscriber } from '../transcribe/rows-transcriber.ts';
 import { EventUnfolder } from '../unfold/event-unfolder.ts';
 import { PartialUpdates } from '../unfold/partial-updates.ts';
 import { PreparedSearch } from '../xa/prepared-search.ts';
@@ -52,7 +53,8 @@ export interface LogRunOptions {
   /** Of the server that was read before; undefined: any. */
   readonly serverUuid: string | undefined;
   readonly history: HistoryIndex | undefined;
-  /** These three are shared by all connections of the stream. */
+  /** These four are shared by all connections of the stream. */
+  readonly transcriber: RowsTranscriber;
   readonly identity: ReplicaIdentity;
   readonly silence: SilenceLimit;
   /** By key. */
@@ -292,6 +294,7 @@ export class LogRun {
         book,
         spool: this.#spool,
         partialRows: new PartialRows({ ...source, lookup: rows }),
+        transcriber: this.#options.transcriber,
         definitions,
         foldsNames,
         logsCascades: logsCascades(facts, names),

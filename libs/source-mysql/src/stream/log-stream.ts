@@ -11,6 +11,7 @@ import {
   causeText,
   formatBinlogPosition,
   isMysyncError,
+  type MysyncError,
   type SourcePosition,
   type TableRef,
   tableRefKey,
@@ -22,6 +23,7 @@ import type { ResolvedOptions } from '../options.ts';
 import type { SourceItem } from '../port.ts';
 import { checkPosition } from '../server/log-state.ts';
 import type { ServerSession } from '../server/session.ts';
+import { RowsTranscriber } from '../transcribe/rows-transcriber.ts';
 import { LogRun, type ReplicaIdentity } from './log-run.ts';
 
 export interface LogStreamOptions {
@@ -41,20 +43,21 @@ export async function* streamLog(options: LogStreamOptions): AsyncGenerator<read
   let position = options.from;
   let serverUuid: string | undefined;
   const identity: ReplicaIdentity = { uuid: randomUUID(), serverId: source.serverId };
+  const transcriber = new RowsTranscriber();
   const silence = new SilenceLimit(source.heartbeatMs);
   const history = await options.history.open(options.from);
   const known = new Map(options.knownTables.map((ref) => [tableRefKey(ref), ref]));
   while (!signal.aborted) {
-    const run = new LogRun({ ...options, from: position, serverUuid, history, identity, silence, known });
+    const run = new LogRun({ ...options, from: position, serverUuid, history, identity, silence, known, transcriber });
     try {
       for await (const batch of run.items()) {
         position = run.boundary;
         backoff.reset();
         yield batch;
       }
-    } catch (error) {
+    } catch (failure) {
       if (signal.aborted) return;
-      if (isMysyncError(error, 'SOURCE_LOG_REFUSED')) await explainRefusal(options, run.boundary);
+      const error = isMysyncError(failure, 'SOURCE_LOG_REFUSED') ? await reasonOf(failure, options, run) : failure;
       if (!isMysyncError(error) || !error.retriable) throw error;
       const waitMs = backoff.next();
       logger.warn(
@@ -71,13 +74,18 @@ export async function* streamLog(options: LogStreamOptions): AsyncGenerator<read
   }
 }
 
-/** The server has one number for everything: whether the position is gone is looked at. Throws when it is. */
-async function explainRefusal(options: LogStreamOptions, position: SourcePosition): Promise<void> {
-  if (position.file === '') return;
-  const session = await options.openSession();
+/** The server has one number for everything: whether the position is gone is looked at. A server that cannot be asked is asked again with the next connection. */
+async function reasonOf(refusal: MysyncError, options: LogStreamOptions, { boundary }: LogRun): Promise<unknown> {
+  if (boundary.file === '') return refusal;
   try {
-    await checkPosition(session, position);
-  } finally {
-    session.close();
+    const session = await options.openSession();
+    try {
+      await checkPosition(session, boundary);
+    } finally {
+      session.close();
+    }
+  } catch (error) {
+    return error;
   }
+  return refusal;
 }

@@ -24,7 +24,7 @@ import type { LoggedTransaction } from '../reread/commit-barrier.ts';
 import type { PartialRows } from '../reread/partial-rows.ts';
 import type { KnownTable, TableBook } from '../schema/table-book.ts';
 import type { CascadingKey } from '../schema/table-facts.ts';
-import { type EventPlace, RowsTranscriber } from '../transcribe/rows-transcriber.ts';
+import type { EventPlace, RowsTranscriber } from '../transcribe/rows-transcriber.ts';
 import type { TransactionSpool } from './transaction-spool.ts';
 
 export interface MappedRowsOptions {
@@ -33,6 +33,7 @@ export interface MappedRowsOptions {
   readonly book: TableBook;
   readonly spool: TransactionSpool;
   readonly partialRows: PartialRows;
+  readonly transcriber: RowsTranscriber;
   /** The end of the last transaction. */
   boundary(): BinlogPosition;
 }
@@ -83,10 +84,11 @@ export class MappedRows {
     offset: 0,
     ordinal: 0,
   };
-  readonly #transcriber = new RowsTranscriber();
+  readonly #transcriber: RowsTranscriber;
 
   constructor(options: MappedRowsOptions) {
     this.#options = options;
+    this.#transcriber = options.transcriber;
   }
 
   clear(): void {
@@ -192,7 +194,7 @@ export class MappedRows {
     } catch (error) {
       throw unreadableRows(error, table, spot);
     }
-    this.#transcriber.giveBack(spool.grown(from));
+    spool.grown(from);
     return undefined;
   }
 

@@ -1,5 +1,5 @@
 /** Pieces of a file that is read back row by row: memory that is read into again once every row in it was given back. */
-import { LentRow, type RowLender } from '@mysync/wire';
+import { EncodedRow, type RowLender } from '@mysync/wire';
 
 /** For each item four 32-bit numbers (ordinal, partition hash, key length, payload length), then payload and key. */
 export const HEAD_BYTES = 16;
@@ -50,7 +50,7 @@ export class SpoolPiece implements RowLender {
   }
 
   /** undefined when the next item has not come whole. */
-  row(): LentRow | undefined {
+  row(): EncodedRow | undefined {
     const at = this.#at;
     if (this.nextBytes > this.end - at || this.end - at < HEAD_BYTES) return undefined;
     const { slab } = this;
@@ -61,7 +61,8 @@ export class SpoolPiece implements RowLender {
     this.#at = end;
     this.#held += 1;
     const ordinal = slab.readUInt32LE(at);
-    return new LentRow(this, start, keyStart, end, keyField >= DELETES, slab.readUInt32LE(at + 4), ordinal);
+    const hash = slab.readUInt32LE(at + 4);
+    return new EncodedRow(slab, start, keyStart, end, keyField >= DELETES, hash, ordinal, this);
   }
 
   takeBack(): void {

@@ -23,6 +23,7 @@ import type { ResolvedOptions } from '../options.ts';
 import type { SourceItem } from '../port.ts';
 import type { PartialRows } from '../reread/partial-rows.ts';
 import type { TableBook } from '../schema/table-book.ts';
+import type { RowsTranscriber } from '../transcribe/rows-transcriber.ts';
 import { LogBoundary } from './log-boundary.ts';
 import { LogCursor } from './log-position.ts';
 import { EventSpot, MappedRows } from './mapped-rows.ts';
@@ -39,6 +40,7 @@ export interface TransactionAssemblerOptions extends Pick<ResolvedOptions, 'name
   readonly book: TableBook;
   readonly spool: TransactionSpool;
   readonly partialRows: PartialRows;
+  readonly transcriber: RowsTranscriber;
   /** Takes down what statements make of tables; undefined: nobody asks. */
   readonly definitions: Definitions | undefined;
   /** The server writes names of tables in lower case (lower_case_table_names). */

@@ -5,7 +5,7 @@
  * 2. Bounded: above `memoryBytes` all but the last item goes to one file, which is unlinked as soon as it is open, so that
  *    a killed process leaves nothing behind. What follows goes there in pieces of 1 MiB: it waits for the end anyway.
  * 3. A savepoint marks a count of items; rolling back to it cuts memory and file there.
- * 4. A slab is freed only if its first record is of this transaction, and all its records are in the file: so nothing that was handed over lies in it.
+ * 4. A row whose bytes are in the file, or that is dropped, is given back; one that is handed over belongs to who takes it.
  *
  * File: for each item four 32-bit numbers (ordinal, partition hash, key length, payload length), with the highest bit of the key length for
  * deletes, then payload and key. Table changes are rare and stay in memory.
@@ -24,7 +24,6 @@ const BATCH_ITEMS = 2048;
 /** Up to here a copy costs less than handing over a list of its own. */
 const FEW_ITEMS = 256;
 const AGAIN_ITEMS = 8;
-const NONE: readonly Uint8Array[] = [];
 
 export interface TransactionSpoolOptions {
   readonly memoryBytes: number;
@@ -73,14 +72,11 @@ export class TransactionSpool {
     return this.#items;
   }
 
-  /**
-   * Counts what was appended to `tail` since item `from` of it, and moves it to the file where it is too much. Returns the slabs that were freed by that: nobody
-   * but who made one can still write to it.
-   */
-  grown(from: number): Iterable<Uint8Array> {
+  /** Counts what was appended to `tail` since item `from` of it, and moves it to the file where it is too much. */
+  grown(from: number): void {
     for (let i = from; i < this.#items.length; i += 1) this.#bytes += sizeOf(this.#items[i] as SourceRow);
     const { memoryBytes } = this.#options;
-    return this.#bytes > (this.isInFile ? Math.min(WRITE_BYTES, memoryBytes) : memoryBytes) ? this.#spill() : NONE;
+    if (this.#bytes > (this.isInFile ? Math.min(WRITE_BYTES, memoryBytes) : memoryBytes)) this.#spill();
   }
 
   mark(name: string): void {
@@ -91,9 +87,9 @@ export class TransactionSpool {
   rollbackTo(name: string): boolean {
     const mark = this.#marks.get(name);
     if (mark === undefined) return false;
-    if (mark.count >= this.#fileItems) this.#items.length = mark.count - this.#fileItems;
+    if (mark.count >= this.#fileItems) this.#drop(mark.count - this.#fileItems);
     else {
-      this.#items.length = 0;
+      this.#drop(0);
       this.#fileItems = mark.count;
       this.#fileBytes = mark.fileOffset;
       if (this.#file !== undefined) ftruncateSync(this.#file, this.#fileBytes);
@@ -117,7 +113,7 @@ export class TransactionSpool {
     for (let i = 0; i < items.length; i += 1) batch.push(items[i] as SourceItem);
     // the list of a few is used again: a new one costs more than emptying it
     if (items.length <= AGAIN_ITEMS) while (items.length > 0) items.pop();
-    this.clear();
+    this.#begin();
     return true;
   }
 
@@ -127,10 +123,33 @@ export class TransactionSpool {
     const items: SourceItem[] = this.#items;
     this.#items = [];
     if (items.length > 0) yield items;
-    this.clear();
+    this.#begin();
   }
 
+  /** Drops all items. */
   clear(): void {
+    this.#drop(0);
+    this.#begin();
+  }
+
+  close(): void {
+    this.clear();
+    if (this.#file !== undefined) closeSync(this.#file);
+    this.#file = undefined;
+  }
+
+  /** Items from here on, of those in memory. */
+  #drop(from: number): void {
+    const items = this.#items;
+    for (let i = from; i < items.length; i += 1) {
+      const item = items[i] as SourceRow | SourceTableChange;
+      if (item.kind === 'row') item.giveBack();
+    }
+    items.length = from;
+  }
+
+  /** Anew, with nothing. */
+  #begin(): void {
     if (this.#items.length > 0) this.#items = [];
     this.#bytes = 0;
     if (this.#marks.size > 0) this.#marks = new Map();
@@ -140,18 +159,11 @@ export class TransactionSpool {
     this.#scratch = undefined;
   }
 
-  close(): void {
-    this.clear();
-    if (this.#file !== undefined) closeSync(this.#file);
-    this.#file = undefined;
-  }
-
-  #spill(): Iterable<Uint8Array> {
+  #spill(): void {
     // the last item stays, so that `seal` can still reach it; so does everything from a table change on
     let until = this.#items.findIndex((item) => item.kind !== 'row');
     if (until < 0) until = this.#items.length - 1;
-    if (until <= 0) return NONE;
-    const freed = new Set<Uint8Array>();
+    if (until <= 0) return;
     const open = [...this.#marks.values()];
     this.#scratch ??= Buffer.allocUnsafeSlow(WRITE_BYTES);
     const scratch = this.#scratch;
@@ -164,7 +176,6 @@ export class TransactionSpool {
     for (let i = 0; i < until; i += 1) {
       for (const mark of open) if (mark.count === this.#fileItems) mark.fileOffset = this.#fileBytes + filled;
       const row = this.#items[i] as SourceRow;
-      if (row.start === 0) freed.add(row.slab);
       const isLarge = HEAD_BYTES + row.bytes > WRITE_BYTES;
       if (isLarge || filled + HEAD_BYTES + row.bytes > WRITE_BYTES) flush();
       filled = scratch.writeUInt32LE(row.ordinal, filled);
@@ -181,14 +192,13 @@ export class TransactionSpool {
         filled += bytes.length;
       }
       this.#fileItems += 1;
+      row.giveBack();
     }
     flush();
     // in place: the caller may hold the list
     this.#items.splice(0, until);
     this.#bytes = this.#items.reduce((sum, item) => sum + sizeOf(item), 0);
     for (const mark of open) if (mark.count === this.#fileItems) mark.fileOffset = this.#fileBytes;
-    for (const item of this.#items) if (item.kind === 'row') freed.delete(item.slab);
-    return freed;
   }
 
   #write(data: Uint8Array, offset: number): void {

@@ -10,7 +10,7 @@ const STATE = 0x4000;
 /** What messages of a transaction share, and behind it the name of the event's file. */
 export const BLOCK = 0x8000;
 export const BLOCK_BYTES = 0x8000;
-/** Where each record ends, and what else is to know of it: RECORD_BYTES each. Room for all that come before FLUSH_BYTES are full. */
+/** Where each record ends, and what else is to know of it: RECORD_BYTES each. Room for all that a slab takes, and for all that come before FLUSH_BYTES are full. */
 export const RECORDS = 0x10000;
 /** Where the values of an image begin, before and after; four bytes each. */
 export const PLACES_BEFORE = 0x40000;
@@ -26,21 +26,29 @@ export const PLANS_BYTES = 6 * MIB;
 const SLACK = 64;
 export const INPUT = 8 * MIB;
 export const INPUT_BYTES = 4 * MIB - SLACK;
+/** Records go here when they cannot be written where they stay: the host copies them. */
 export const OUTPUT = 12 * MIB;
 export const OUTPUT_BYTES = 8 * MIB - SLACK;
-export const MEMORY_PAGES = 20 * 16;
-/** Records are handed over when they take so many bytes, so that they are copied while they are still in the processor's cache. */
+/** They are handed over when they take so many bytes, so that they are copied while they are still in the processor's cache. */
 export const FLUSH_BYTES = 0xc000;
+/** Where records stay: each slab is written again once nobody has a record in it. As many as a reader's windows and its open transaction take by default. */
+export const SLABS = 20 * MIB;
+export const SLAB_BYTES = 0x10000;
+export const SLAB_ROOM = SLAB_BYTES - SLACK;
+export const SLAB_COUNT = 384;
+export const MEMORY_PAGES = (SLABS + SLAB_COUNT * SLAB_BYTES) / 0x10000;
 
 /** Of the rows: the first that is in no record yet. */
 export const STATE_ROW = STATE + 0;
 /** Where the next value begins: a host that reads one moves it. */
 export const STATE_AT = STATE + 4;
 export const STATE_RECORDS = STATE + 8;
+/** As many bytes as the next record takes, to go by those before it. */
+export const STATE_EXPECTED = STATE + 12;
 /** Ordinal of the next record; a double. */
 export const STATE_ORDINAL = STATE + 16;
 
-/** Of a record, all counted from OUTPUT: where its key begins, where it ends; its partition hash; 1 when it deletes. */
+/** Of a record, all counted from where the host has records begin: where its key begins, where it ends; its partition hash; 1 when it deletes. */
 export const RECORD_KEY = 0;
 export const RECORD_END = 4;
 export const RECORD_HASH = 8;

@@ -117,7 +117,7 @@ describe('rows to records, at the limits:', () => {
 
   it('a process without WebAssembly', async () => {
     const file = fileURLToPath(new URL('./module.js', import.meta.url));
-    const script = `import { transcriberModule } from ${JSON.stringify(file)}; console.log(transcriberModule());`;
+    const script = `import { TranscriberModule } from ${JSON.stringify(file)}; console.log(TranscriberModule.make());`;
     const { stdout } = await promisify(execFile)(process.execPath, ['--jitless', '--input-type=module', '-e', script]);
     assert.equal(stdout.trim(), 'undefined');
   });

@@ -1,6 +1,6 @@
 /**
- * The module of `assembly/` with its memory, and what it asks from here. One for the process: nothing stays in it between calls but plans
- * of tables. undefined where there is no WebAssembly (`--jitless`): everything is then left to the reference.
+ * The module of `assembly/` with a memory of its own, and what it asks from here. Plans of tables and the records themselves stay in the memory between calls, so
+ * each stream has one: what it handed over and nobody gave back goes with it.
  */
 import { createHash } from 'node:crypto';
 import { ByteWriter, type TransactionBlock, writeValue } from '@mysync/wire';
@@ -18,16 +18,16 @@ import {
   INPUT,
   INSERT,
   MEMORY_PAGES,
-  OUTPUT,
-  OUTPUT_BYTES,
   PLANS,
   PLANS_BYTES,
   STATE_AT,
+  STATE_EXPECTED,
   STATE_ROW,
   UPDATE,
 } from './layout.ts';
 import { MODULE } from './module-bytes.ts';
 import type { EventPlace } from './rows-transcriber.ts';
+import { LentSlabs, type Room } from './slab.ts';
 
 /** The parts of the API that are used; the types of Node 20 lack it. */
 interface WebAssemblyApi {
@@ -52,6 +52,10 @@ type Transcribe = (
   fileBytes: number,
   eventOffset: number,
   firstOrdinal: number,
+  begin: number,
+  first: number,
+  enough: number,
+  limit: number,
 ) => void;
 
 const ROW_HASH_BYTES = 16;
@@ -61,6 +65,8 @@ const OPERATIONS = { insert: INSERT, update: UPDATE, delete: DELETE } as const;
 export class TranscriberModule {
   /** The memory, as numbers of four bytes. */
   readonly words: Uint32Array;
+  /** Where records stay. */
+  readonly slabs: LentSlabs;
   readonly #memory: Buffer;
   readonly #transcribe: Transcribe;
   readonly #reader = new RowReader([]);
@@ -75,8 +81,10 @@ export class TranscriberModule {
   #eventOffset = 0;
   /** Where the rows under way end. */
   #end = 0;
+  /** Where their records end at the latest. */
+  #limit = 0;
 
-  constructor(api: WebAssemblyApi) {
+  private constructor(api: WebAssemblyApi) {
     const host = {
       fail: (code: number, at: number): never => {
         throw new Failure(code, at);
@@ -95,10 +103,17 @@ export class TranscriberModule {
         this.#put(Buffer.from(quote(this.#memory.toString('utf8', from, to)), 'utf8'), out),
     };
     const memory = new api.Memory({ initial: MEMORY_PAGES, maximum: MEMORY_PAGES });
-    const module = new api.Module(Buffer.from(MODULE, 'base64'));
-    this.#transcribe = new api.Instance(module, { env: { memory }, host }).exports.transcribe;
+    compiled ??= new api.Module(Buffer.from(MODULE, 'base64'));
+    this.#transcribe = new api.Instance(compiled, { env: { memory }, host }).exports.transcribe;
     this.#memory = Buffer.from(memory.buffer);
     this.words = new Uint32Array(memory.buffer);
+    this.slabs = new LentSlabs((from, to) => this.#memory.subarray(from, to));
+  }
+
+  /** undefined where there is no WebAssembly (`--jitless`): everything is then left to the reference. */
+  static make(): TranscriberModule | undefined {
+    const { WebAssembly: api } = globalThis as { readonly WebAssembly?: WebAssemblyApi };
+    return api === undefined ? undefined : new TranscriberModule(api);
   }
 
   /** What the rows to come share. False when there is no room for it. */
@@ -135,8 +150,9 @@ export class TranscriberModule {
     this.#end = INPUT + to - from;
   }
 
-  /** Of what was taken in, the rows in `[from, to)`, or as many of them as fill a piece of output. Throws a RangeError. */
-  run(operation: RowsEvent['operation'], from: number, to: number, ordinal: number): void {
+  /** Of what was taken in, the rows in `[from, to)`, of which there are some, or as many of them as find room. Throws a RangeError. */
+  run(operation: RowsEvent['operation'], from: number, to: number, ordinal: number, room: Room): void {
+    this.#limit = room.limit;
     this.#transcribe(
       this.#plan,
       OPERATIONS[operation],
@@ -146,7 +162,20 @@ export class TranscriberModule {
       this.#fileBytes,
       this.#eventOffset,
       ordinal,
+      room.begin,
+      room.first,
+      room.enough,
+      room.limit,
     );
+  }
+
+  /** Bytes that the next record takes, to go by those before it. */
+  get expected(): number {
+    return this.words[STATE_EXPECTED >> 2] as number;
+  }
+
+  set expected(bytes: number) {
+    this.words[STATE_EXPECTED >> 2] = bytes;
   }
 
   /** The first row that is in no record yet, counted from what was taken in. */
@@ -154,9 +183,9 @@ export class TranscriberModule {
     return (this.words[STATE_ROW >> 2] as number) - INPUT;
   }
 
-  /** A view of the output. */
-  output(from: number, to: number): Uint8Array {
-    return this.#memory.subarray(OUTPUT + from, OUTPUT + to);
+  /** A view of the memory. */
+  view(from: number, to: number): Buffer {
+    return this.#memory.subarray(from, to);
   }
 
   #placeOf(image: Uint8Array): number {
@@ -187,16 +216,11 @@ export class TranscriberModule {
   }
 
   #put(bytes: Uint8Array, out: number): number {
-    if (out + bytes.length > OUTPUT + OUTPUT_BYTES) throw new Failure(FAIL_ROOM, out);
+    if (out + bytes.length > this.#limit) throw new Failure(FAIL_ROOM, out);
     this.#memory.set(bytes, out);
     return out + bytes.length;
   }
 }
 
-let made: TranscriberModule | undefined;
-
-export function transcriberModule(): TranscriberModule | undefined {
-  const { WebAssembly: api } = globalThis as { readonly WebAssembly?: WebAssemblyApi };
-  if (made === undefined && api !== undefined) made = new TranscriberModule(api);
-  return made;
-}
+/** One for the process. */
+let compiled: object | undefined;

@@ -50,6 +50,7 @@ for await (const items of source.stream({ from: { file, offset, gtidSet: '' }, s
       seen.withSchema += withSchema;
     }
     seen.rows += 1;
+    item.giveBack();
   }
   if (seen.rows >= rows) break;
 }

@@ -21,6 +21,7 @@ for await (const items of source.stream({ from: { file, offset, gtidSet: '' }, s
     if (item.kind !== 'row') continue;
     count += 1;
     bytes += item.bytes;
+    item.giveBack();
   }
   if (stages.reached(count, 0, bytes)) break;
 }
