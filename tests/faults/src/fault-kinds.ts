@@ -334,6 +334,7 @@ const stateFaults: readonly FaultKind[] = [
       for (const actor of scene.actors) await actor.kill();
       const keys = (await scene.redisCli(['KEYS', 'mysync:m:*'])).split('\n').filter((key) => key !== '');
       if (keys.length > 0) await scene.redisCli(['DEL', ...keys]);
+      scene.watch.markersRemoved('redis');
       await scene.newGroup();
       return async () => {
         for (const actor of scene.actors) actor.start();

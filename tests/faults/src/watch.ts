@@ -1,6 +1,6 @@
 /**
- * Looks at the sinks all along: how old their newest probe rows are, whether a key went backwards, whether an offset was
- * committed that the sink does not have, whether the checkpoint stands before what the log holds.
+ * Looks at the sinks all along: how old their newest probe rows are, whether a key or a marker went backwards, whether an offset
+ * was committed that the sink does not have, whether the checkpoint stands before what the log holds.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Dice } from './dice.ts';
@@ -10,6 +10,7 @@ import { Judge } from './judge.ts';
 import { COUNTERS, PROBES } from './load.ts';
 import { LogAudit } from './log-audit.ts';
 import type { LogEye } from './log-eye.ts';
+import { MarkerJudge } from './marker-judge.ts';
 import type { SinkEye, Target } from './sink-eye.ts';
 
 const LOOK_MS = 40;
@@ -35,17 +36,12 @@ export interface WatchOptions {
 interface SinkWatch {
   readonly eye: SinkEye;
   readonly judge: Judge;
+  readonly markers: MarkerJudge;
   /** Commit time of the oldest of the newest probes, in ms since 1970. */
   oldestProbe: number;
   /** When a look succeeded last, and why the last one did not; in ms since 1970. */
   lookedMs: number;
   trouble: string;
-  /** Partitions whose marker was put back on purpose, by us or by a writer that found other holders, until it has caught up with the commits. */
-  readonly behind: Set<number>;
-  /** The highest marker of each partition: a writer may go back by itself, which says nothing against what it committed before. */
-  readonly highest: Map<number, number>;
-  /** Who held the data of each partition when its marker was looked at last. */
-  readonly holders: Map<number, string>;
   paused: boolean;
   /** Rises when the sink was put back: what was asked before says nothing about what is there now. */
   era: number;
@@ -60,8 +56,7 @@ export class Watch {
   #log: LogEye | null = null;
   #booking: Promise<void> = Promise.resolve();
   #booksClosed = false;
-  /** Commits beyond the marker, checkpoints beyond the log. */
-  readonly ahead: string[] = [];
+  readonly #checkpoints: string[] = [];
   looks = 0;
   bookLooks = 0;
   /** Why the last look at the books did not succeed; '' when it did. */
@@ -74,12 +69,10 @@ export class Watch {
     this.#sinks = options.eyes.map((eye) => ({
       eye,
       judge: new Judge(options.never),
+      markers: new MarkerJudge(),
       oldestProbe: 0,
       lookedMs: Date.now(),
       trouble: '',
-      behind: new Set(),
-      highest: new Map(),
-      holders: new Map(),
       paused: false,
       era: 0,
       looking: Promise.resolve(),
@@ -104,6 +97,12 @@ export class Watch {
 
   get wrong(): readonly string[] {
     return this.#sinks.flatMap(({ eye, judge }) => judge.wrong.map((text) => `${eye.name}: ${text}`));
+  }
+
+  /** Commits beyond the marker, markers that went back, checkpoints beyond the log. */
+  get ahead(): readonly string[] {
+    const books = this.#sinks.flatMap(({ eye, markers }) => markers.wrong.map((text) => `${eye.name}: ${text}`));
+    return [...books, ...this.#checkpoints];
   }
 
   /** Every probe that was written after that time, or a later one, is in every sink, and none is older than a second. */
@@ -176,9 +175,17 @@ export class Watch {
     await sink.looking;
     await action();
     sink.judge.forget();
-    for (let partition = 0; partition < this.#options.partitions; partition += 1) sink.behind.add(partition);
+    sink.markers.putBack(this.#options.partitions);
     sink.oldestProbe = 0;
     sink.paused = false;
+  }
+
+  /** The sink's markers were removed on purpose: those to come begin anew. */
+  markersRemoved(sinkName: string): void {
+    const sink = this.#sinks.find(({ eye }) => eye.name === sinkName);
+    if (sink === undefined) throw new Error(`no sink ${sinkName}`);
+    sink.era += 1;
+    sink.markers.removed();
   }
 
   async #follow(sink: SinkWatch): Promise<void> {
@@ -245,30 +252,17 @@ export class Watch {
     for (const [partition, { offset }] of partitions.entries()) {
       const end = ends[partition];
       if (end !== undefined && offset >= end) {
-        this.ahead.push(`checkpoint of partition ${partition} at offset ${offset}, but the log ends at ${end}`);
+        this.#checkpoints.push(`checkpoint of partition ${partition} at offset ${offset}, but the log ends at ${end}`);
       }
     }
   }
 
-  /** The commit is read first: markers only grow, unless the sink was put back. */
   async #compareCommits(log: LogEye, sink: SinkWatch): Promise<void> {
-    const { eye, behind, highest, holders, era } = sink;
     const { topic, partitions, groupOf } = this.#options;
+    const { eye, era } = sink;
     const committed = await log.committed(groupOf(eye.name));
     const markers = await eye.markers(topic, partitions);
     if (sink.era !== era || sink.paused) return;
-    for (const [partition, offset] of committed.entries()) {
-      const found = markers.get(partition);
-      const marker = found?.nextOffset ?? 0;
-      if (found !== undefined) {
-        if (found.holders !== (holders.get(partition) ?? found.holders)) behind.add(partition);
-        holders.set(partition, found.holders);
-      }
-      highest.set(partition, Math.max(marker, highest.get(partition) ?? 0));
-      if (offset <= marker) behind.delete(partition);
-      else if (!behind.has(partition) && offset > (highest.get(partition) ?? 0)) {
-        this.ahead.push(`${eye.name}: ${offset} committed in partition ${partition}, applied up to ${marker}`);
-      }
-    }
+    sink.markers.look(committed, markers);
   }
 }
