@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { checkpointStoreConformance, sampleCheckpoint, schemaHistoryConformance } from '@mysync/checkpoint/conformance';
+import { type Clock, systemClock } from '@mysync/core';
 import { randomName, sharedServer, TcpProxy, type TestServer, until } from '@mysync/harness';
 import { type Connection, createConnection, type RowDataPacket } from 'mysql2/promise';
 import { MysqlCheckpointStore, readMysqlCheckpoint } from './mysql-store.ts';
@@ -31,7 +32,7 @@ class Bench {
     return new Bench({ ...address, database }, sql);
   }
 
-  async store(more: { leaseMs?: number; port?: number } = {}): Promise<MysqlCheckpointStore> {
+  async store(more: { leaseMs?: number; port?: number; clock?: Clock } = {}): Promise<MysqlCheckpointStore> {
     return await MysqlCheckpointStore.open({ ...this.place, source: SOURCE, leaseMs: 200, ...more });
   }
 
@@ -115,6 +116,19 @@ for (const name of ['mariadb', 'mysql'] as const) {
         await assert.rejects(bench.store(), { code: 'CHECKPOINT_LOCKED' }, 'closing the first leaves the second alone');
         await second.close();
         await (await bench.store()).close();
+      });
+
+      test('a row that is deleted while its dead owner is watched is made anew', async () => {
+        const dead = await bench.store();
+        await bench.abandon();
+        const sleep = async (): Promise<void> => {
+          await bench.query('DELETE FROM mysync_owner');
+        };
+        const next = await bench.store({ clock: { ...systemClock, sleep } });
+        await next.save(sampleCheckpoint({ epoch: 2 }), 2);
+        await next.close();
+        await assert.rejects(dead.save(sampleCheckpoint({ epoch: 2 }), 2), { code: 'CHECKPOINT_FENCED' });
+        await dead.close();
       });
 
       test('whoever looks on sees it, and nothing where there is nothing', async () => {

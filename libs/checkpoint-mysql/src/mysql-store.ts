@@ -48,8 +48,9 @@ const TABLES = [
  *
  * 1. A row names the owner. Every write holds only where that name still stands, in the same statement or transaction: who was replaced
  *    changes nothing, however late it wakes up. A save is one statement: whoever is frozen in the middle of one holds no lock.
- * 2. An owner renews that row all the time; the checkpoint is not in it, or each renewal would put the whole of it into the server's log. Whoever wants it watches it for a lease: renewed meanwhile, it is alive (CHECKPOINT_LOCKED); else it is
- *    taken over, by compare-and-set on what was seen. Nobody's clock is compared with another's.
+ * 2. An owner renews that row all the time; the checkpoint is not in it, or each renewal would put the whole of it into the server's log.
+ *    Whoever wants it watches it for a lease: renewed meanwhile, it is alive (CHECKPOINT_LOCKED); else it is taken over, by compare-and-set
+ *    on what was seen. Nobody's clock is compared with another's.
  * 3. A statement whose answer was lost is done again: the same content under the same name.
  */
 export class MysqlCheckpointStore implements OwnedCheckpointStore {
@@ -155,10 +156,12 @@ class OwnedRow implements OwnedText {
 
   async acquire(signal: AbortSignal | undefined): Promise<void> {
     for (const sql of TABLES) await this.#session.change(sql, []);
-    for (const table of ['mysync_owner', 'mysync_checkpoint']) {
-      await this.#session.change(`INSERT IGNORE INTO ${table} (source) VALUES (?)`, [this.#source]);
-    }
     for (;;) {
+      signal?.throwIfAborted();
+      // each time: an operator may delete them while a dead owner is watched
+      for (const table of ['mysync_owner', 'mysync_checkpoint']) {
+        await this.#session.change(`INSERT IGNORE INTO ${table} (source) VALUES (?)`, [this.#source]);
+      }
       const seen = await this.#seen();
       if (seen.owner !== null && seen.owner !== this.#owner) {
         await this.#clock.sleep(this.#leaseMs, signal);
@@ -270,7 +273,7 @@ class OwnedRow implements OwnedText {
 
   #fenced(): Error {
     return checkpointErrors.CHECKPOINT_FENCED({
-      message: 'the row was taken over by another process',
+      message: 'the row in mysync_owner names another process, or was deleted',
       where: { path: this.where },
     });
   }

@@ -5,8 +5,8 @@ import type { OutgoingRecord, Publisher, Transport } from '@mysync/transport';
 
 const PARTITION = 0;
 const ANSWER_MS = 10_000;
-/** Before it is compressed, a piece of a text: a record stays far below what topics take (Kafka: 1 MiB). */
-const PIECE_BYTES = 400_000;
+/** A piece of a text has so many UTF-16 units at most, three times as many bytes before it is compressed: a record stays below what topics take (Kafka: 1 MiB). */
+const PIECE_UNITS = 200_000;
 /** A topic that compaction is to keep small, and whose tombstones nobody has to see who was away. */
 const SPEC = {
   partitions: 1,
@@ -172,8 +172,14 @@ export async function readState(transport: Transport, topic: string, signal?: Ab
 /** Cuts a text so that each piece fits into a record. */
 export function pieces(text: string): readonly string[] {
   const found: string[] = [];
-  for (let at = 0; at < text.length || found.length === 0; at += PIECE_BYTES)
-    found.push(text.slice(at, at + PIECE_BYTES));
+  let at = 0;
+  do {
+    let end = at + PIECE_UNITS;
+    // never amid a character of two units: each half of it would be encoded as another one
+    if ((text.charCodeAt(end - 1) & 0xfc00) === 0xd800) end -= 1;
+    found.push(text.slice(at, end));
+    at = end;
+  } while (at < text.length);
   return found;
 }
 

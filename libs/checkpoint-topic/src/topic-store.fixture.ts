@@ -76,7 +76,8 @@ export function topicStoreTests(kind: string, bench: () => TransportBench): void
         position: { file: 'binlog.000001', offset: n },
         table: { database: 'shop', table: `t${n}` },
         kind: 'definition',
-        body: { text: `${n} `.repeat(400_000) },
+        // characters of two UTF-16 units at both parities
+        body: { text: `${n}`.repeat(n) + '😀'.repeat(400_000) },
         recordedAt: '',
       });
       await history.append([entry(1), entry(2)]);

@@ -3,16 +3,17 @@ import { errorCatalogue } from '@mysync/core';
 export const checkpointErrors = errorCatalogue({
   CHECKPOINT_INVALID: {
     remedy:
-      'Put back a copy of this checkpoint from a backup. Without one, move the file away, and start with an empty topic and start: snapshot. Nothing was changed.',
+      'Put back a copy of this checkpoint from a backup. Without one, remove it (the file, or the row in mysync_checkpoint; a topic is deleted), and start with an empty topic and start: snapshot. Nothing was changed.',
     retriable: false,
   },
   CHECKPOINT_FENCED: {
     remedy:
-      'Another reader of this source has taken over; this one must stop. Run one reader per source, or use leader election, and restart this one if it should be the one.',
+      'Another reader of this source has taken over, or what named this one as the owner was removed; this one must stop. Run one reader per source, and start this one again if it should be the one.',
     retriable: false,
   },
   CHECKPOINT_LOCKED: {
-    remedy: 'Stop the process that holds the checkpoint, or give this source another checkpoint path.',
+    remedy:
+      'Stop the process that holds the checkpoint. Two readers of one source are one too many: only another source needs a checkpoint of its own.',
     retriable: false,
   },
   CHECKPOINT_DISK_FULL: {
@@ -39,7 +40,7 @@ export const checkpointErrors = errorCatalogue({
   },
   SCHEMA_HISTORY_INVALID: {
     remedy:
-      'Put back a copy of the schema history from the same backup as the checkpoint. Without one, move the file away: definitions are then asked from the server anew, where no DDL since the position forbids it. Nothing was changed.',
+      'Put back a copy of the schema history from the same backup as the checkpoint. Without one, remove it (the file PATH.schema, or the rows in mysync_schema_history): definitions are then asked from the server anew, where no DDL since the position forbids it. Nothing was changed.',
     retriable: false,
   },
 });

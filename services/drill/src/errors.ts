@@ -3,7 +3,7 @@ import { errorCatalogue } from '@mysync/core';
 export const drillErrors = errorCatalogue({
   DRILL_TABLE_FOREIGN: {
     remedy:
-      'Name another table (--table DATABASE.TABLE) that is not there yet, or drop this one: a drill only writes to a table that it has made.',
+      'Name a table (--table DATABASE.TABLE) that is not there yet: a drill only writes to a table that it has made.',
     retriable: false,
   },
   DRILL_TABLE_UNMAPPED: {

@@ -5,7 +5,7 @@ const AGAIN =
 
 export const readerErrors = errorCatalogue({
   READER_LOG_WITHOUT_CHECKPOINT: {
-    remedy: `Put the checkpoint file back. If it is lost, ${AGAIN}.`,
+    remedy: `Put the checkpoint back (its file, or its rows in MySQL). If it is lost, ${AGAIN}.`,
     retriable: false,
   },
   READER_TOPIC_CHANGED: {
