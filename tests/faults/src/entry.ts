@@ -5,8 +5,8 @@ import { SUITE_ERROR } from './summary.ts';
 
 /** Where results are kept, and what runs write. */
 export const CACHE = fileURLToPath(new URL('../../../.cache/faults', import.meta.url));
-/** The exit status of a run that was stopped at once. */
-const STOPPED = 130;
+/** The exit status of a run that was stopped before it had shown what it was to show. */
+export const STOPPED = 130;
 const startedAt = performance.now();
 
 /** A line of progress, with the seconds since the start. */

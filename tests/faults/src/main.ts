@@ -1,4 +1,4 @@
-import { CACHE, runCommand, say, stopSignal } from './entry.ts';
+import { CACHE, runCommand, STOPPED, say, stopSignal } from './entry.ts';
 import { FAULT_KINDS } from './fault-kinds.ts';
 import { longPlans } from './long-outages.ts';
 import { type FaultsOptions, parseOptions, USAGE } from './options.ts';
@@ -40,6 +40,7 @@ async function mutate({ focus, rate, json }: FaultsOptions): Promise<number> {
   const results = await run.play(signal);
   if (json) process.stdout.write(`${JSON.stringify({ mutations: results })}\n`);
   if (results.some(({ outcome }) => outcome === 'not caught')) return 1;
+  if (signal.aborted) return STOPPED;
   return results.some(({ outcome }) => outcome === 'suite error') ? SUITE_ERROR : 0;
 }
 

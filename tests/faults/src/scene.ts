@@ -16,6 +16,8 @@ import { tidy } from './tidy.ts';
 import { Watch } from './watch.ts';
 
 const DISK_MB = 400;
+/** Longer than the others need for another leader. */
+const BROKERS_AWAY_MS = 15_000;
 /** A load that has written nothing for so long, or a sink that could not be looked at, is no measure of what MySync does. */
 const BLIND_MS = 15_000;
 
@@ -171,10 +173,14 @@ export class Scene {
     await writeFile(join(this.folder, 'clock'), `${sign}${Math.abs(seconds)}\n`);
   }
 
-  /** Next offset of each partition of the log. */
+  /** Next offset of each partition of the log. Where another fault has killed the brokers, they are started: it cannot end before the one that asks has struck. */
   async logEnds(): Promise<readonly number[]> {
     const log = await this.watch.log();
-    return await until('the ends of the log', () => log.ends());
+    const end = performance.now() + BROKERS_AWAY_MS;
+    return await until('the ends of the log', async () => {
+      if (this.setting.transport === 'kafka' && performance.now() > end) await this.stage.server('kafka').up();
+      return await log.ends();
+    });
   }
 
   /** What was seen all along, as findings. Once, at the end. */
