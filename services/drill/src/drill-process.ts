@@ -52,7 +52,7 @@ export class DrillProcess {
     if (this.#mayEnd || child === undefined || (child.exitCode === null && child.signalCode === null)) return;
     const { name, logFile } = this.#options;
     throw drillErrors.DRILL_PROCESS_ENDED({
-      message: `${name} ended with ${child.exitCode ?? child.signalCode}: ${lastOf(logFile).trim()}`,
+      message: `${name} ended with ${child.exitCode ?? child.signalCode}: ${lastOf(logFile)}`,
       where: { process: name, log: logFile },
     });
   }
@@ -102,7 +102,10 @@ function lastOf(file: string): string {
   try {
     const { size } = fstatSync(log);
     const bytes = Buffer.alloc(Math.min(size, LAST_BYTES));
-    return bytes.toString('utf8', 0, readSync(log, bytes, 0, bytes.length, size - bytes.length));
+    const text = bytes.toString('utf8', 0, readSync(log, bytes, 0, bytes.length, size - bytes.length)).trim();
+    // what it ended with, without the lines of its log
+    const said = text.split('\n').filter((line) => !line.startsWith('{'));
+    return said.length === 0 ? text : said.join('\n');
   } finally {
     closeSync(log);
   }

@@ -7,7 +7,7 @@ import { type DrillReport, parsePlan, plannedFault, runDrill } from '@mysync/dri
 import { createMysqlSource } from '@mysync/source-mysql';
 import { createLogger } from '@mysync/telemetry';
 import { Pipeline } from '@mysync/verifier';
-import { readCheckpoint } from './checkpoints.ts';
+import { openCheckpoints, readCheckpoint } from './checkpoints.ts';
 import { openSink, required, sourceOptions } from './compose.ts';
 import { type CommandContext, type CommonOptions, requireConfig, usageError } from './context.ts';
 import { manageProcesses } from './drill-processes.ts';
@@ -44,6 +44,11 @@ export async function runDrillVerb(context: CommandContext, options: DrillOption
   context.allowStop(60_000);
   try {
     makeReportFolder(context, options.folder);
+    // a reader that runs would answer in place of the drill's own; in a topic it is taken over
+    if (config.checkpoint.kind !== 'topic') {
+      const free = await openCheckpoints({ config, logger, signal }, source, null);
+      await free.close();
+    }
     const binlog = createMysqlSource(sourceOptions(config, source, logger));
     lifecycle.opened('source', binlog, (opened) => opened.close());
     const sink = await openSink(config, options.sink, source, logger);

@@ -36,6 +36,20 @@ test('every fault is survived, and the report says so', async () => {
   assert.equal((tables as unknown[]).length, 1, 'the table of the drill is gone');
 });
 
+test('a drill beside a reader that runs is refused before anything is broken', async () => {
+  await using pipeline = await Pipeline.create({ transport: 'log', sinks: ['redis'] });
+  const { database, folder, configFile, sql } = pipeline;
+  await sql.query('CREATE TABLE mine (id INT PRIMARY KEY)');
+  await pipeline.start('reader').logged(/"msg":"started"/);
+  const args = ['drill', '--sink', 'redis', '--table', `${database}.drilled`, '--folder', join(folder, 'drill')];
+  const { code, stderr } = await runMysync([...args, '--config', configFile]);
+  assert.equal(code, 1);
+  assert.match(stderr, /CHECKPOINT_LOCKED/);
+  assert.doesNotMatch(stderr, /1\/10|"level"/);
+  const [tables] = await sql.query('SHOW TABLES');
+  assert.equal((tables as unknown[]).length, 1);
+});
+
 test('a drill that is killed leaves nothing running: its reader and writer stop in order', async () => {
   await using pipeline = await Pipeline.create({ transport: 'log', sinks: ['redis'] });
   const { database, folder } = pipeline;
