@@ -13,7 +13,7 @@ interface ConfigFile {
 
 /** What is wrong, in words of ours: the parser's own text may quote the file, secrets included. */
 const SYNTAX: Readonly<Record<string, string>> = {
-  BAD_INDENT: 'the indentation does not fit',
+  BAD_INDENT: 'the indentation does not fit, or a bracket or quote above is not closed',
   DUPLICATE_KEY: 'a key stands here for the second time',
   MISSING_CHAR: 'a character is missing (a quote, a bracket, a comma, or a blank after a colon)',
   MULTILINE_IMPLICIT_KEY: 'a key runs over several lines (often a missing quote or colon)',

@@ -74,6 +74,9 @@ test('a wrong command line ends with 2 and a suggestion', async () => {
     from.stderr,
     /^COMMAND_VALUE_INVALID: --from is 'begin'$[\s\S]*what to do: Allowed: earliest, latest, or an offset/m,
   );
+  const rows = await mysync('verify', '--sink', 'cache', '--chunk-rows', '0', '-c', good);
+  assert.equal(rows.code, 2);
+  assert.match(rows.stderr, /^COMMAND_VALUE_INVALID: --chunk-rows is '0'$[\s\S]*Allowed: a whole number from 1/m);
   const set = await mysync('config', 'check', '-c', good, '--set');
   assert.equal(set.code, 2);
   assert.match(set.stderr, /^CONFIG_FLAG_INVALID: --set has no value$[\s\S]*what to do: Write --section\.key=VALUE/m);

@@ -33,11 +33,11 @@ export function chooseSource(context: CommandContext, names: readonly string[], 
   return source;
 }
 
-export function wholeNumber(context: CommandContext, option: string, text: string): number {
+export function wholeNumber(context: CommandContext, option: string, text: string, least = 0): number {
   const number = Number(text);
-  if (/^\d+$/.test(text) && Number.isSafeInteger(number)) return number;
+  if (/^\d+$/.test(text) && Number.isSafeInteger(number) && number >= least) return number;
   const allowed =
-    option === '--from' ? 'earliest, latest, or an offset: a whole number from 0' : 'a whole number from 0';
+    option === '--from' ? 'earliest, latest, or an offset: a whole number from 0' : `a whole number from ${least}`;
   const details = { message: `${option} is '${text}'`, remedy: `Allowed: ${allowed}.`, where: { option } };
   usageError(context, commandErrors.COMMAND_VALUE_INVALID(details));
 }

@@ -41,7 +41,7 @@ export async function runVerify(context: CommandContext, options: VerifyOptions)
   const sources = sourcesOf(config, required(config.sinks, options.sink));
   if (options.source !== undefined) requireName(context, 'source', options.source, sources);
   const settings = {
-    chunkRows: Math.max(1, wholeNumber(context, '--chunk-rows', options.chunkRows)),
+    chunkRows: wholeNumber(context, '--chunk-rows', options.chunkRows, 1),
     rowsPerSecond: wholeNumber(context, '--rate', options.rate),
     patienceMs: wholeNumber(context, '--patience', options.patience) * 1000,
     repair: options.repair === true,
