@@ -1,5 +1,5 @@
 /** The tables that `mysync dlq` prints. */
-import type { Act } from '@mysync/writer';
+import { type Act, isWithheld } from '@mysync/writer';
 import type { ActedItem } from './dlq-act.ts';
 import type { DlqItem } from './dlq-items.ts';
 import type { DlqSelection } from './dlq-streams.ts';
@@ -34,9 +34,13 @@ export function resultsText(results: readonly ActedItem[]): string {
   return `${table(rows)}${count(results.length, 'change')}\n`;
 }
 
-function explain({ result, code, reason }: ActedItem): string {
-  if (result === 'refused') return `${code}: ${reason}`;
-  return 'its newest state is not in the log any more: change the row in the source, then retry; or discard';
+function explain({ result, code, reason, kind, sink }: ActedItem): string {
+  if (result !== 'refused') {
+    return 'its newest state is not in the log any more: change the row in the source, then retry; or discard';
+  }
+  if (!isWithheld({ code })) return `${code}: ${reason}`;
+  const then = kind === 'parked' ? ' and releases it' : '; then discard the letter';
+  return `${code}: ${reason}, so there is nothing to retry: mysync verify --repair --sink ${sink} writes it from the source${then}`;
 }
 
 export function actsText(acts: readonly Act[]): string {

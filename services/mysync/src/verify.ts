@@ -6,6 +6,7 @@ import type { Sink } from '@mysync/sink';
 import { type BinlogSource, createMysqlSource } from '@mysync/source-mysql';
 import { createLogger } from '@mysync/telemetry';
 import { type Difference, isClean, Pipeline, type TableReport, TableVerifier } from '@mysync/verifier';
+import { isWithheld } from '@mysync/writer';
 import { readCheckpoint } from './checkpoints.ts';
 import { openSink, required, sourceOptions } from './compose.ts';
 import { type CommandContext, type CommonOptions, requireConfig, usageError } from './context.ts';
@@ -186,6 +187,9 @@ function outcomeText({ repaired, hindrance }: Difference, sink: string, source: 
   if (hindrance === null) return '';
   const why = `${hindrance.code}: ${hindrance.reason}`;
   if (hindrance.kind === 'refused') return `\n    not repaired: ${why}; mend what stands in the way, then repair again`;
+  if (isWithheld(hindrance)) {
+    return `\n    its changes are set aside: ${why}; mysync verify --repair --sink ${sink} writes it from the source and releases it`;
+  }
   const id = `${source}/${hindrance.partition}/${hindrance.offset}`;
   return `\n    its changes are set aside: ${why}; mend what stands in the way, then mysync dlq retry ${id} --sink ${sink}`;
 }

@@ -1,7 +1,7 @@
 import { isMysyncError, type RowKey, type TableSchema, tableRefKey } from '@mysync/core';
 import type { Refusal, SinkInspector } from '@mysync/sink';
 import { decodeKey } from '@mysync/wire';
-import { causeOf } from '@mysync/writer';
+import { causeOf, isWithheld } from '@mysync/writer';
 import type { PlacedKey } from './pipeline.ts';
 import type { Hindrance } from './report.ts';
 
@@ -10,24 +10,34 @@ export interface ParkedRows {
   readonly byTarget: ReadonlyMap<string, Hindrance>;
   /** Those that can be stored nowhere, so that no record is their own; by the record's key bytes, base64. */
   readonly nowhere: ReadonlyMap<string, Hindrance>;
+  /** Those whose row the log withholds, so that nothing but the source can tell it. */
+  readonly withheld: readonly WithheldKey[];
 }
 
-export const NONE_PARKED: ParkedRows = { byTarget: new Map(), nowhere: new Map() };
+export interface WithheldKey extends PlacedKey {
+  readonly key: RowKey;
+  /** null: its name cannot be told by its key. */
+  readonly target: string | null;
+}
+
+export const NONE_PARKED: ParkedRows = { byTarget: new Map(), nowhere: new Map(), withheld: [] };
 
 /** A row's target is told by its key alone: that is all a key that is set aside has. */
 export function parkedRowsOf(parked: readonly PlacedKey[], schema: TableSchema, inspector: SinkInspector): ParkedRows {
   const byTarget = new Map<string, Hindrance>();
   const nowhere = new Map<string, Hindrance>();
+  const withheld: WithheldKey[] = [];
   for (const { partition, entry } of parked) {
     const { first: offset, code, reason } = entry;
     const decoded = decodeKey(Buffer.from(entry.key, 'base64'));
     if (decoded.kind !== 'row' || tableRefKey(decoded.row) !== tableRefKey(schema)) continue;
     const hindrance: Hindrance = { kind: 'parked', partition, offset, code, reason };
     const target = targetOf(decoded.row, schema, inspector);
+    if (isWithheld(entry)) withheld.push({ partition, entry, key: decoded.row, target });
     if (target === null) nowhere.set(entry.key, hindrance);
     else byTarget.set(target, hindrance);
   }
-  return { byTarget, nowhere };
+  return { byTarget, nowhere, withheld };
 }
 
 function targetOf(key: RowKey, schema: TableSchema, inspector: SinkInspector): string | null {

@@ -27,8 +27,7 @@ export interface PipelineOptions {
 
 /** A moment of which everything before it has arrived. */
 export interface Settled {
-  readonly topic: string;
-  readonly partitions: number;
+  readonly topic: Checkpoint['topic'];
   /** Of the newest transaction that has surely arrived. */
   readonly transactionCounter: number;
   /** Keys that are set aside: of them alone it is not true that everything has arrived. */
@@ -58,7 +57,7 @@ export class Pipeline {
       for (const entry of marker?.parked ?? []) parked.push({ partition, entry });
     }
     const { topic, transactionCounter } = checkpoint;
-    return { topic: topic.name, partitions: topic.partitions, transactionCounter, parked };
+    return { topic, transactionCounter, parked };
   }
 
   async #published(position: SourcePosition, signal: AbortSignal): Promise<Checkpoint> {

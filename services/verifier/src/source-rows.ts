@@ -7,6 +7,8 @@ import { decodeKey, MessageDecoder } from '@mysync/wire';
 
 export interface SourceRecord extends InspectedRow {
   readonly key: RowKey;
+  /** The record's key bytes. */
+  readonly keyBytes: Uint8Array;
   /** Its name in the sink. */
   readonly target: string;
   readonly partitionHash: number;
@@ -46,7 +48,7 @@ export class RowDecoder {
         this.#prepared = row.schema.fingerprint;
       }
       const target = this.#targetOf(row);
-      if (typeof target === 'string') records.push({ ...row, target, partitionHash });
+      if (typeof target === 'string') records.push({ ...row, keyBytes: key, target, partitionHash });
       else onUnstorable?.({ key, error: target });
     }
     return records;

@@ -17,7 +17,7 @@ const schema = makeTableSchema({
 const key = { database: 'shop', table: 'orders', columns: ['id'], values: [1] };
 
 function row(v: string): SourceRecord {
-  return { schema, key, row: [1, v], target: 'orders:1', partitionHash: 0 };
+  return { schema, key, row: [1, v], target: 'orders:1', keyBytes: new Uint8Array(), partitionHash: 0 };
 }
 
 function verdict(state: RowVerdict['state'], version: bigint | null): RowVerdict {

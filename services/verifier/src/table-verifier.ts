@@ -8,9 +8,11 @@
  * 4. Repairs carry the version of the newest change that had surely arrived before the row was read again: above everything that the row
  *    stands for, below everything to come. So they overwrite what is wrong, and nothing newer.
  * 5. A row whose changes are set aside is left alone: releasing them is another command's. A row that the sink refuses is told; the rest goes on.
- * 6. Repaired is only what was looked at afterwards, and right.
+ * 6. A row that is set aside because the log withholds it is repaired like any other, and released once it is right: as far as the repair's
+ *    version covers it, and in the marker only (`releaseWithheld`).
+ * 7. Repaired is only what was looked at afterwards, and right.
  */
-import { type Clock, changeVersion, formatTableRef, ORDINAL_BITS, type SourcePosition } from '@mysync/core';
+import { type Clock, formatTableRef, type SourcePosition } from '@mysync/core';
 import type { Sink, StoredRecord } from '@mysync/sink';
 import type { SnapshotProgress, TableReader } from '@mysync/source-mysql';
 import { causeOf, parkedName } from '@mysync/writer';
@@ -21,6 +23,7 @@ import type { Pipeline, Settled } from './pipeline.ts';
 import { type Difference, type Hindrance, MAX_EXAMPLES, type TableReport } from './report.ts';
 import { RowDecoder, type SourceRecord, type UnstorableRow } from './source-rows.ts';
 import { type Finding, type Suspect, Suspects } from './suspects.ts';
+import { releaseWithheld, repairVersion } from './withheld.ts';
 
 export interface TableVerifierOptions {
   readonly reader: TableReader;
@@ -40,7 +43,6 @@ export interface TableVerifierOptions {
 const MAX_SUSPECTS = 2000;
 const MAX_ROUNDS = 20;
 const MAX_EXTRAS = 1_000_000;
-const LAST_ORDINAL = 2 ** ORDINAL_BITS - 1;
 /** Above that of every change. */
 const LAST_VERSION = 2n ** 64n;
 
@@ -84,6 +86,7 @@ export class TableVerifier {
     const before = await this.#settle();
     await this.#compareRows();
     await this.#findExtras(before);
+    if (this.#options.repair) await this.#releaseRight();
     const seconds = (clock.monotonic() - startedAt) / 1000;
     this.#progress(true);
     return { table: reader.table, ...this.#counts, seconds, differences: this.#differences };
@@ -150,8 +153,9 @@ export class TableVerifier {
 
   async #findExtras(before: Settled): Promise<void> {
     const { reader, sink, signal } = this.#options;
-    const limit = changeVersion(before.transactionCounter, LAST_ORDINAL);
-    const streams = Array.from({ length: before.partitions }, (_, partition) => ({ topic: before.topic, partition }));
+    const limit = repairVersion(before);
+    const { name: topic, partitions } = before.topic;
+    const streams = Array.from({ length: partitions }, (_, partition) => ({ topic, partition }));
     const candidates = new Map<string, StoredRecord>();
     for await (const page of sink.inspector.records(reader.table, streams, signal)) {
       for (const record of page) {
@@ -178,8 +182,9 @@ export class TableVerifier {
 
   async #removeExtras(extras: readonly string[], settled: Settled): Promise<Repair> {
     const { reader, sink, signal } = this.#options;
-    const targets = extras.filter((target) => !this.#parked.byTarget.has(target));
-    const version = changeVersion(settled.transactionCounter, LAST_ORDINAL);
+    const held = this.#heldTargets();
+    const targets = extras.filter((target) => !held.has(target));
+    const version = repairVersion(settled);
     const refused = new Map<string, Hindrance>();
     const done = new Set<string>();
     for (let from = 0; from < targets.length; from += MAX_SUSPECTS) {
@@ -192,6 +197,7 @@ export class TableVerifier {
         if ((left[at]?.version ?? LAST_VERSION) > version) done.add(target);
       }
     }
+    await this.#release(settled, done);
     await this.#settle();
     return { done, refused };
   }
@@ -229,12 +235,13 @@ export class TableVerifier {
     if (findings.length === 0) return NOTHING;
     const { reader, sink, signal } = this.#options;
     const settled = await this.#settle();
-    const version = changeVersion(settled.transactionCounter, LAST_ORDINAL);
-    const free = findings.filter(({ target }) => !this.#parked.byTarget.has(target));
+    const version = repairVersion(settled);
+    const held = this.#heldTargets();
+    const free = findings.filter(({ target }) => !held.has(target));
     const rows = await this.#decoder.decode(await reader.rows(free.map(({ key }) => key)));
     const refused = new Map<string, Hindrance>();
-    for (const [partition, group] of groupByPartition(rows, settled.partitions)) {
-      const refusals = await sink.inspector.rewrite({ topic: settled.topic, partition }, group, version, signal);
+    for (const [partition, group] of groupByPartition(rows, settled.topic.partitions)) {
+      const refusals = await sink.inspector.rewrite({ topic: settled.topic.name, partition }, group, version, signal);
       const targets = group.map(({ target }) => target);
       for (const [target, hindrance] of refusedTargets(refusals, targets)) refused.set(target, hindrance);
     }
@@ -248,10 +255,47 @@ export class TableVerifier {
       if (again.open.length > 0) await this.#settle();
     }
     again.giveUp();
+    const wrong = new Set(again.found.map(({ target }) => target));
+    const done = new Set(findings.map(({ target }) => target).filter((target) => !wrong.has(target)));
+    await this.#release(settled, done);
     // what was set aside meanwhile
     await this.#settle();
-    const wrong = new Set(again.found.map(({ target }) => target));
-    return { done: new Set(findings.map(({ target }) => target).filter((target) => !wrong.has(target))), refused };
+    return { done, refused };
+  }
+
+  /** Rows that a repair leaves alone. */
+  #heldTargets(): ReadonlySet<string> {
+    const held = new Set(this.#parked.byTarget.keys());
+    for (const { target } of this.#parked.withheld) if (target !== null) held.delete(target);
+    return held;
+  }
+
+  /** Those of the targets that are set aside because the log withholds their rows; the sink holds the rows as they were at `settled`, or newer. */
+  async #release(settled: Settled, targets: ReadonlySet<string>): Promise<void> {
+    const { sink, clock, signal } = this.#options;
+    const right = this.#parked.withheld.filter(({ target }) => target !== null && targets.has(target));
+    await releaseWithheld({ sink, clock, signal, settled, right });
+  }
+
+  /** What is set aside though it is right: the sink has no column that was too large, or a repair was killed before it released the row. */
+  async #releaseRight(): Promise<void> {
+    const { reader, sink, clock, signal } = this.#options;
+    const settled = await this.#settle();
+    const { withheld } = this.#parked;
+    if (withheld.length === 0) return;
+    const rows = await this.#decoder.decode(await reader.rows(withheld.map(({ key }) => key)), () => undefined);
+    const verdicts = await sink.inspector.compare(rows, signal);
+    const equal = new Set<string>();
+    for (const [at, { keyBytes }] of rows.entries()) {
+      if (verdicts[at]?.state === 'equal') equal.add(Buffer.from(keyBytes).toString('base64'));
+    }
+    await releaseWithheld({
+      sink,
+      clock,
+      signal,
+      settled,
+      right: withheld.filter(({ entry }) => equal.has(entry.key)),
+    });
   }
 
   /** No change under way explains it: while the source has the row, the sink cannot. */

@@ -40,7 +40,7 @@ export const writerErrors = errorCatalogue({
   },
   WRITER_ROW_WITHHELD: {
     remedy:
-      "The row is larger than the log takes (onLargeRow: withhold), so that its message names its key alone. Raise the transport's maxRecordBytes and change the row in the source, or make the row smaller: its next change that fits is applied by itself. `mysync verify --repair` writes it from the source at once.",
+      "The row is larger than the log takes (onLargeRow: withhold), so that its message names its key alone. Raise the transport's maxRecordBytes, start the reader again and change the row in the source, or make the row smaller: its next change that fits is applied by itself. Or `mysync verify --repair --sink NAME`, while reader and writer run: it writes the row from the source at once, and releases it. (`mysync dlq retry` has nothing to apply.)",
     retriable: false,
   },
   WRITER_CHANGE_REFUSED: {

@@ -51,7 +51,7 @@ export class ParkedKeys {
   #changed = false;
 
   constructor(entries: readonly ParkedKey[] = []) {
-    this.#entries = new Map(entries.map((entry) => [Buffer.from(entry.key, 'base64').toString('latin1'), entry]));
+    this.#entries = new Map(entries.map((entry) => [keyText(entry), entry]));
   }
 
   get size(): number {
@@ -81,7 +81,7 @@ export class ParkedKeys {
     // Read again, or sent again.
     if (change.version < BigInt(entry.version) || change.offset <= entry.offset) return true;
     const partial = change.kind === 'put' && change.row.includes(undefined);
-    if (entry.code === WITHHELD && change.kind !== 'withheld' && !partial) {
+    if (isWithheld(entry) && change.kind !== 'withheld' && !partial) {
       this.#entries.delete(key);
       this.#changed = true;
       return false;
@@ -131,6 +131,16 @@ export class ParkedKeys {
     this.#entries.set(key, entry);
     this.#changed = true;
   }
+}
+
+/** The record's key bytes as a latin1 string. */
+export function keyText(entry: Pick<ParkedKey, 'key'>): string {
+  return Buffer.from(entry.key, 'base64').toString('latin1');
+}
+
+/** The log holds nothing but its key: only the source can tell the row. */
+export function isWithheld({ code }: Pick<ParkedKey, 'code'>): boolean {
+  return code === WITHHELD;
 }
 
 /** Why a change was refused, short enough for a marker. */

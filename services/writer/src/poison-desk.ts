@@ -1,15 +1,11 @@
-import { randomUUID } from 'node:crypto';
-import { type Clock, isMysyncError, type TableSchema } from '@mysync/core';
-import { Backoff } from '@mysync/flow';
+import type { Clock } from '@mysync/core';
 import type { Sink, StreamRef } from '@mysync/sink';
 import type { IncomingRecord, TopicDescription, Transport } from '@mysync/transport';
 import { MessageDecoder } from '@mysync/wire';
-import { rowWithheld, writerErrors } from './errors.ts';
 import { changeOf, type KeyState, newestStates } from './key-history.ts';
 import type { StoredLetter } from './letter-box.ts';
-import { type AppliedMarker, formatMarker, parseMarker } from './marker.ts';
-import { causeOf, type ParkedKey } from './parked-keys.ts';
-import type { AppliedChange } from './row-change.ts';
+import { type Held, MarkerHold, type Refused } from './marker-hold.ts';
+import { causeOf, keyText, type ParkedKey } from './parked-keys.ts';
 
 export interface PoisonDeskOptions {
   readonly sink: Sink;
@@ -37,16 +33,7 @@ export interface DeskResult {
   readonly reason: string;
 }
 
-interface Held {
-  readonly text: string;
-  readonly marker: AppliedMarker;
-}
-
-/** By key (latin1) why it was refused. */
-type Refused = ReadonlyMap<string, Error>;
-
 const MOST_AT_ONCE = 200;
-const HOLD_MS = 60_000;
 
 /**
  * Applies, or forgets, what a sink could not take, while its writers run or not.
@@ -62,24 +49,25 @@ const HOLD_MS = 60_000;
 export class PoisonDesk {
   readonly #options: PoisonDeskOptions;
   readonly #stream: StreamRef;
-  readonly #owner = `dlq-${randomUUID()}`;
-  readonly #prepared = new Map<TableSchema, Error | null>();
+  readonly #marker: MarkerHold;
 
   constructor(options: PoisonDeskOptions) {
     this.#options = options;
     this.#stream = { topic: options.topic.name, partition: options.partition };
+    const { sink, topic, partition, clock, signal } = options;
+    this.#marker = new MarkerHold({ sink, topic, partition, where: { sink: options.sinkName }, clock, signal });
   }
 
   /** The keys that are set aside; none when the sink has no marker for this partition. */
   async parked(): Promise<readonly ParkedKey[]> {
-    return (await this.#read())?.marker.parked ?? [];
+    return (await this.#marker.read())?.marker.parked ?? [];
   }
 
   /** Applies the newest state of the chosen parked keys and takes them out of the marker. */
   async release(chosen: (entry: ParkedKey) => boolean): Promise<readonly DeskResult[]> {
     const results = new Map<number, DeskResult>();
     for (;;) {
-      const held = await this.#hold();
+      const held = await this.#marker.hold();
       const entries = (held?.marker.parked ?? [])
         .filter((entry) => chosen(entry) && !results.has(entry.first))
         .slice(0, MOST_AT_ONCE);
@@ -90,24 +78,17 @@ export class PoisonDesk {
 
   /** Takes the chosen keys out of the marker as they are: the sink keeps what it has until their next change. */
   async discard(chosen: (entry: ParkedKey) => boolean): Promise<readonly DeskResult[]> {
-    for (;;) {
-      const held = await this.#hold();
-      const entries = held?.marker.parked ?? [];
-      const out = entries.filter(chosen);
-      if (held === null || out.length === 0) return [];
-      const left = entries.filter((entry) => !out.includes(entry));
-      if ((await this.#apply(held, new Map(), () => left)) === null) continue;
-      return out.map(({ first, code, reason }) => ({ first, result: 'discarded', code, reason }));
-    }
+    const out = await this.#marker.drop(chosen);
+    return out.map(({ first, code, reason }) => ({ first, result: 'discarded', code, reason }));
   }
 
   /** Applies the newest state of the letters' keys. */
   async reapply(letters: readonly StoredLetter[]): Promise<readonly DeskResult[]> {
     for (;;) {
-      const held = await this.#hold();
+      const held = await this.#marker.hold();
       if (held === null || letters.length === 0) return [];
       const { states, gone } = await this.#statesOfLetters(letters, held.marker.nextOffset);
-      const outcome = await this.#apply(held, states, () => held.marker.parked ?? []);
+      const outcome = await this.#marker.apply(held, states, () => held.marker.parked ?? []);
       if (outcome === null) continue;
       return letters.map(({ key, letter: { offset: first, code, reason } }): DeskResult => {
         const refused = outcome.get(key);
@@ -181,7 +162,7 @@ export class PoisonDesk {
         if (error !== undefined) return [{ ...entry, ...causeOf(error) }];
         return states.has(keyText(entry)) ? [] : [entry];
       });
-    const outcome = await this.#apply(held, states, left);
+    const outcome = await this.#marker.apply(held, states, left);
     if (outcome === null) return null;
     for (const entry of entries) {
       if (!states.has(keyText(entry))) continue;
@@ -215,100 +196,4 @@ export class PoisonDesk {
     const { log, signal } = this.#options;
     return await newestStates(wanted, { log, ...this.#stream, until, signal });
   }
-
-  async #read(): Promise<Held | null> {
-    const { sink, topic, sinkName } = this.#options;
-    const text = await sink.readMarker(this.#stream);
-    if (text === null) return null;
-    const where = { sink: sinkName, ...this.#stream };
-    const marker = parseMarker(text, where);
-    if (marker.topicId !== topic.id || marker.partitions !== topic.partitions) {
-      const message = `the sink was filled from topic id ${marker.topicId}; now it is ${topic.id}`;
-      throw writerErrors.WRITER_TOPIC_CHANGED({ message, where });
-    }
-    return { text, marker };
-  }
-
-  /** The marker with this desk's name in it: a writer that is active pauses before it takes it back. */
-  async #hold(): Promise<Held | null> {
-    const { sink, clock, signal, sinkName } = this.#options;
-    const backoff = new Backoff({ minMs: 5, maxMs: 200 });
-    const end = clock.monotonic() + HOLD_MS;
-    for (;;) {
-      const stored = await this.#read();
-      if (stored === null) return null;
-      const marker = { ...stored.marker, owner: this.#owner };
-      const text = formatMarker(marker);
-      const outcome = await sink.apply(
-        { stream: this.#stream, changes: [], marker: { expected: stored.text, next: text } },
-        signal,
-      );
-      if (outcome.status === 'applied') return { text, marker };
-      if (clock.monotonic() > end) {
-        const message = 'the writer moved the applied marker each time that it was to be taken over';
-        throw writerErrors.WRITER_BUSY({ message, where: { sink: sinkName, ...this.#stream } });
-      }
-      await clock.sleep(backoff.next(), signal);
-    }
-  }
-
-  /**
-   * Applies the states and puts the parked keys that are left into the marker, in one step; returns what was refused. null: somebody moved the
-   * marker.
-   */
-  async #apply(
-    held: Held,
-    states: ReadonlyMap<string, KeyState>,
-    left: (refused: Refused) => readonly ParkedKey[],
-  ): Promise<Refused | null> {
-    const { sink, signal } = this.#options;
-    const refused = new Map<string, Error>();
-    const pending = new Map<string, AppliedChange>();
-    for (const [key, { change }] of states) {
-      if (change.kind === 'withheld') {
-        refused.set(key, rowWithheld());
-        continue;
-      }
-      const unfit = await this.#unfit(change.schema);
-      if (unfit === null) pending.set(key, change);
-      else refused.set(key, unfit);
-    }
-    for (;;) {
-      const { parked: _, ...marker } = held.marker;
-      const parked = left(refused);
-      const next = formatMarker(parked.length === 0 ? marker : { ...marker, parked });
-      const keys = [...pending.keys()];
-      const outcome = await sink.apply(
-        { stream: this.#stream, changes: [...pending.values()], marker: { expected: held.text, next } },
-        signal,
-      );
-      if (outcome.status === 'applied') return refused;
-      if (outcome.status === 'marker-moved') return null;
-      for (const { index, error } of outcome.refusals) {
-        const key = keys[index];
-        if (key === undefined) throw error;
-        pending.delete(key);
-        refused.set(key, error);
-      }
-    }
-  }
-
-  /** Why the sink can take no row of this schema, or null. */
-  async #unfit(schema: TableSchema): Promise<Error | null> {
-    const known = this.#prepared.get(schema);
-    if (known !== undefined) return known;
-    let unfit: Error | null = null;
-    try {
-      await this.#options.sink.prepare(schema);
-    } catch (error) {
-      if (!isMysyncError(error) || error.scope !== 'table') throw error;
-      unfit = error;
-    }
-    this.#prepared.set(schema, unfit);
-    return unfit;
-  }
-}
-
-function keyText(entry: ParkedKey): string {
-  return Buffer.from(entry.key, 'base64').toString('latin1');
 }

@@ -1,7 +1,7 @@
 /** A row that is larger than the transport takes: its key is set aside, everything else flows, and it comes back by itself once it fits. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { assertClean, Pipeline, until } from '@mysync/harness';
+import { assertClean, Pipeline, runMysync, until } from '@mysync/harness';
 import { dlq } from './dlq.fixture.ts';
 
 const LIMIT = 64 * 1024;
@@ -21,18 +21,26 @@ async function untilSetAside(pipeline: Pipeline, keys: readonly string[]): Promi
   await until(`set aside: ${wanted}`, async () => (await setAside(pipeline)).join() === wanted);
 }
 
+async function withholding(
+  transport: 'log' | 'kafka',
+  sinkConfig: Readonly<Record<string, unknown>>,
+): Promise<Pipeline> {
+  const pipeline = await Pipeline.create({
+    transport,
+    sinks: ['redis'],
+    partitions: 2,
+    sourceConfig: { onLargeRow: 'withhold' },
+    sinkConfig,
+  });
+  const { transportConfig: made } = pipeline;
+  const limited = { ...(made[transport] as object), maxRecordBytes: LIMIT };
+  await pipeline.configure({ ...pipeline.options, config: { transport: { [transport]: limited } } });
+  return pipeline;
+}
+
 for (const transport of ['log', 'kafka'] as const) {
   test(`${transport}: a row too large for it is withheld, others go on, and its next change that fits is applied`, async () => {
-    await using pipeline = await Pipeline.create({
-      transport,
-      sinks: ['redis'],
-      partitions: 2,
-      sourceConfig: { onLargeRow: 'withhold' },
-      sinkConfig: { onPoison: 'park' },
-    });
-    const { transportConfig: made } = pipeline;
-    const limited = { ...(made[transport] as object), maxRecordBytes: LIMIT };
-    await pipeline.configure({ ...pipeline.options, config: { transport: { [transport]: limited } } });
+    await using pipeline = await withholding(transport, { onPoison: 'park' });
     const { sql } = pipeline;
     await sql.query('CREATE TABLE t (id INT PRIMARY KEY, v LONGTEXT)');
     await sql.query(`INSERT INTO t VALUES (1, 'one'), (2, REPEAT('x', ${LARGE})), (3, 'three')`);
@@ -67,3 +75,43 @@ for (const transport of ['log', 'kafka'] as const) {
     assertClean(mysync.stderr, []);
   });
 }
+
+test('verify --repair writes withheld rows from the source and releases them; a retry says that it cannot', async () => {
+  await using pipeline = await withholding('log', { onPoison: 'park' });
+  const { sql } = pipeline;
+  await sql.query('CREATE TABLE t (id INT PRIMARY KEY, v LONGTEXT)');
+  await sql.query(`INSERT INTO t VALUES (1, 'one'), (2, 'two'), (3, REPEAT('x', ${LARGE}))`);
+  const mysync = pipeline.start('run');
+  await mysync.logged(/"msg":"reader started"/);
+  await sql.query(`UPDATE t SET v = REPEAT('y', ${LARGE}) WHERE id = 1`);
+  await untilSetAside(pipeline, ['1', '3']);
+
+  const config = ['--config', pipeline.configFile];
+  const retried = await runMysync(['dlq', 'retry', '--all', ...config]);
+  assert.equal(retried.code, 1);
+  assert.match(retried.stdout, /WRITER_ROW_WITHHELD.*mysync verify --repair --sink redis/);
+  await untilSetAside(pipeline, ['1', '3']);
+  const verify = ['verify', '--sink', 'redis', ...config];
+  const looked = await runMysync(verify);
+  assert.equal(looked.code, 3);
+  assert.match(looked.stdout, /set aside: WRITER_ROW_WITHHELD.*mysync verify --repair --sink redis/);
+  const repaired = await runMysync([...verify, '--repair']);
+  assert.equal(repaired.code, 0, repaired.stdout + repaired.stderr);
+  assert.deepEqual(repaired.stdout.match(/\(repaired\)/g)?.length, 2);
+  await pipeline.equal(['t']);
+  await untilSetAside(pipeline, []);
+
+  // what is set aside while the sink has it already is released as well: as where a repair was killed in between
+  await sql.query(
+    'UPDATE t SET v = CONCAT(v, v) WHERE id = 3; UPDATE t SET v = LEFT(v, CHAR_LENGTH(v) / 2) WHERE id = 3',
+  );
+  await untilSetAside(pipeline, ['3']);
+  await pipeline.equal(['t']);
+  const again = await runMysync([...verify, '--repair']);
+  assert.equal(again.code, 0, again.stdout + again.stderr);
+  await untilSetAside(pipeline, []);
+  await sql.query("UPDATE t SET v = 'fits' WHERE id = 1; DELETE FROM t WHERE id = 3");
+  await pipeline.equal(['t']);
+  await pipeline.stopped(mysync);
+  assertClean(mysync.stderr, []);
+});

@@ -1,0 +1,39 @@
+/** The way out for rows that the log withholds: a repair writes them from the source, and what it wrote waits for nothing any more. */
+import { type Clock, changeVersion, ORDINAL_BITS } from '@mysync/core';
+import type { Sink } from '@mysync/sink';
+import { isWithheld, MarkerHold } from '@mysync/writer';
+import type { WithheldKey } from './hindrances.ts';
+import type { Settled } from './pipeline.ts';
+
+const LAST_ORDINAL = 2 ** ORDINAL_BITS - 1;
+
+/** Of a row read after that moment: above everything that had arrived, below everything to come. */
+export function repairVersion({ transactionCounter }: Settled): bigint {
+  return changeVersion(transactionCounter, LAST_ORDINAL);
+}
+
+/**
+ * Takes the keys out of the markers. The sink holds of each what the source held at `settled`, or something newer.
+ *
+ * An entry goes only while its newest change is no newer than that: one that was withheld since, or that is set aside for another reason by
+ * now, stays. Killed in between, the row is right and still set aside: the next repair releases it.
+ */
+export async function releaseWithheld({
+  right,
+  settled,
+  ...ends
+}: {
+  readonly right: readonly WithheldKey[];
+  readonly settled: Settled;
+  readonly sink: Sink;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}): Promise<void> {
+  const covered = repairVersion(settled);
+  const { topic } = settled;
+  for (const partition of new Set(right.map((row) => row.partition))) {
+    const keys = new Set(right.filter((row) => row.partition === partition).map(({ entry }) => entry.key));
+    const hold = new MarkerHold({ ...ends, topic, partition, where: {} });
+    await hold.drop((entry) => keys.has(entry.key) && isWithheld(entry) && BigInt(entry.version) <= covered);
+  }
+}
