@@ -23,6 +23,11 @@ export const mappingErrors = errorCatalogue({
     retriable: false,
     scope: 'table',
   },
+  MAPPING_KEY_ABSENT: {
+    remedy:
+      'Such a change was published before the reader knew the column as one of partitionBy, or by an older one. Where it was set aside: mysync dlq discard; then mysync verify --repair.',
+    retriable: false,
+  },
   MAPPING_COLUMN_UNKNOWN: {
     remedy: 'Correct the name in the mapping; column names are case-sensitive.',
     retriable: false,

@@ -77,6 +77,9 @@ test('a target key holds the whole row key and nothing that changes', () => {
   const partitioned = compileTemplate('{column:customer}:{key}', one, { role: 'key', partitionBy: ['customer'] });
   assert.equal(partitioned([7, 3], key(one, 7)), '3:7');
   assert.deepEqual(partitioned.columns, [1]);
+  // NULL is a value; a column that the change does not hold is none, and its name would be another record's
+  assert.equal(partitioned([7, null], key(one, 7)), '%null:7');
+  assert.throws(() => partitioned([7, undefined], key(one, 7)), code('MAPPING_KEY_ABSENT', /'customer'/));
 });
 
 test('bad templates are refused with a suggestion', () => {

@@ -145,8 +145,10 @@ export function compileTemplate(template: string, schema: TableSchema, options: 
   const single = values.length === 1 && (isLast || ![...between].some((char) => /[0-9A-F]/.test(char)));
   const escaped = single ? null : escaper(escapes);
   const columns = schema.columns;
+  const inKey = options.role === 'key';
   const text = (part: ValuePart, row: readonly ColumnValue[], key: RowKey): string => {
     const value = part.keyAt >= 0 ? key.values[part.keyAt] : row[part.index];
+    if (value === undefined && inKey) throw absent(template, schema, part.index);
     if (value === null || value === undefined) return '%null';
     const column = columns[part.index];
     const plain =
@@ -169,6 +171,16 @@ export function compileTemplate(template: string, schema: TableSchema, options: 
         };
   const read = values.filter((part) => part.keyAt < 0).map((part) => part.index);
   return Object.assign(render, { columns: read, shape });
+}
+
+/** A name made without the value would be another record's. */
+function absent(template: string, schema: TableSchema, index: number): Error {
+  const table = formatTableRef(schema);
+  const column = schema.columns[index]?.name ?? '';
+  return mappingErrors.MAPPING_KEY_ABSENT({
+    message: `a change of ${table} does not hold '${column}', which target key '${template}' is made of`,
+    where: { template, table, column },
+  });
 }
 
 type ResolvedPart = string | { readonly constant: string } | ValuePart;

@@ -1,5 +1,5 @@
 /** All that is decided once per table version: where its rows go, under which id, and how they are written. */
-import { formatTableRef, type MysyncError, type TableRef, type TableSchema } from '@mysync/core';
+import { formatTableRef, isMysyncError, type MysyncError, type TableRef, type TableSchema } from '@mysync/core';
 import { compileTemplate, type RowTemplate } from '@mysync/mapping';
 import { type DeleteChange, type PutChange, sinkErrors } from '@mysync/sink';
 import { compileFieldsWriter, type FieldsWriter, quote, RowRefusal } from './document.ts';
@@ -82,7 +82,13 @@ export class TablePlan {
   }
 
   id(change: PutChange | DeleteChange): string | MysyncError {
-    const text = this.#idText(change.row, change.key);
+    let text: string;
+    try {
+      text = this.#idText(change.row, change.key);
+    } catch (error) {
+      if (isMysyncError(error)) return error;
+      throw error;
+    }
     return (
       documentId(text, this.#rule.longIds ?? 'hash') ??
       this.#refusal(change, `the id would have ${Buffer.byteLength(text)} bytes, more than 512`)

@@ -24,9 +24,10 @@ export interface Case {
   readonly eventFile: string;
   readonly eventOffset: number;
   readonly last: boolean;
+  readonly partitionBy: readonly string[];
 }
 
-/** An update keeps its key here: key changes have tests of their own. */
+/** An update keeps its key and partition here: changes of them have tests of their own. */
 export const changes: fc.Arbitrary<Case> = table.chain((made) =>
   fc
     .record({
@@ -38,12 +39,16 @@ export const changes: fc.Arbitrary<Case> = table.chain((made) =>
       eventFile: fc.constantFrom('', 'binlog.000001', 'binlog.000002'),
       eventOffset: fc.oneof(fc.nat(), fc.maxSafeNat()),
       last: fc.boolean(),
+      by: fc.array(fc.nat(), { maxLength: 2 }),
     })
-    .map(({ one, other, ...rest }) => {
-      const kept =
-        made.keyed.length === 0 ? one : other.map((value, at) => (made.keyed.includes(at) ? one[at] : value));
+    .map(({ one, other, by, ...rest }) => {
+      const { columns } = made.schema;
+      const places = by.map((place) => place % columns.length).filter((at) => one[at] !== undefined);
+      const named = [...made.keyed, ...places];
+      const kept = made.keyed.length === 0 ? one : other.map((value, at) => (named.includes(at) ? one[at] : value));
       return {
         ...rest,
+        partitionBy: [...new Set(places.map((at) => columns[at]?.name ?? ''))],
         table: made,
         before: rest.operation === 'update' || rest.operation === 'delete' ? one : null,
         after: rest.operation === 'delete' ? null : kept,
@@ -55,7 +60,7 @@ const encoder = new RowEncoder();
 
 export function encodeCase(made: Case): EncodedRow {
   const out: EncodedRow[] = [];
-  const plan = compileTable({ schema: made.table.schema });
+  const plan = compileTable({ schema: made.table.schema, partitionBy: made.partitionBy });
   const { operation, before, after, ordinal, eventFile, eventOffset } = made;
   const block = encodeTransaction(made.transaction);
   const used = encoder.rowChange(plan, block, { operation, before, after, ordinal, eventFile, eventOffset }, out);

@@ -37,7 +37,7 @@ export function writeRowKey(writer: ByteWriter, plan: TablePlan, values: Values,
 }
 
 /**
- * True when an update keeps the row's key and partition columns. Compares what is surely equal first; values that are equal in another
+ * True when an update keeps what names the row's record (the columns of its key and of `partitionBy`). Compares what is surely equal first; values that are equal in another
  * form (5 and 5n) are compared as they would be written.
  */
 export function sameKey(writer: ByteWriter, plan: TablePlan, before: Values, after: Values): boolean {
@@ -47,9 +47,6 @@ export function sameKey(writer: ByteWriter, plan: TablePlan, before: Values, aft
   }
   for (let i = 0; i < plan.keyColumns.length; i++) {
     if (!sameValue(writer, plan, plan.keyColumns[i] as number, before, after)) return false;
-  }
-  if (plan.partitionColumns !== null) {
-    for (const column of plan.partitionColumns) if (!sameValue(writer, plan, column, before, after)) return false;
   }
   return true;
 }

@@ -2,6 +2,7 @@
 import { ByteReader } from './byte-reader.ts';
 import { ByteWriter } from './byte-writer.ts';
 import { type EncodedRow, takeRow } from './encoded-row.ts';
+import { decodeKey } from './key-decoder.ts';
 import { SchemaDecoder } from './schema-decoder.ts';
 import { DELIVERY_END, enumNumber, MESSAGE, OPERATIONS, ROW_VALUES } from './wire-format.ts';
 
@@ -12,8 +13,9 @@ interface Span {
 }
 
 /**
- * The next smaller message of the same change, under the same key and ordinal: first the image before is left with the columns of the key
- * (a consumer needs no more of it), then the row itself is withheld. null where there is none: a deletion says no less than its key.
+ * The next smaller message of the same change, under the same key and ordinal: first the image before is left with the columns in
+ * the record's key (a consumer needs no more of it, and a sink may name its record by each of them), then the row itself is withheld. null
+ * where there is none: a deletion says no less than its key.
  *
  * Throws WIRE_MESSAGE_INVALID.
  */
@@ -21,7 +23,7 @@ export function smallerRow(row: EncodedRow): EncodedRow | null {
   const message = row.payload;
   const spans = spansOf(message);
   const before = spans.get(MESSAGE.before);
-  const keyOnly = before === undefined ? null : keyColumns(message, spans, before);
+  const keyOnly = before === undefined ? null : keyColumns(row.key, message, spans, before);
   if (before !== undefined && keyOnly !== null && keyOnly.length < before.to - before.from) {
     return rewritten(row, (writer) => {
       for (const [tag, { from, to }] of spans) {
@@ -56,8 +58,10 @@ function spansOf(message: Uint8Array): ReadonlyMap<number, Span> {
   return spans;
 }
 
-/** The image's values with every column that is no part of the key absent. */
-function keyColumns(message: Uint8Array, spans: ReadonlyMap<number, Span>, image: Span): Uint8Array {
+/** The image's values with every column that is no part of the record's key absent. */
+function keyColumns(key: Uint8Array, message: Uint8Array, spans: ReadonlyMap<number, Span>, image: Span): Uint8Array {
+  const decoded = decodeKey(key);
+  const kept = new Set(decoded.kind === 'row' ? decoded.row.columns : []);
   const reader = new ByteReader();
   reader.open(message);
   const schema = spans.get(MESSAGE.schema);
@@ -67,12 +71,12 @@ function keyColumns(message: Uint8Array, spans: ReadonlyMap<number, Span>, image
   reader.position = image.from;
   const writer = new ByteWriter();
   writer.begin();
-  for (const { keyPosition } of columns) {
+  for (const { name } of columns) {
     const from = reader.position;
     reader.varint(image.to);
     const to = reader.until(image.to);
     reader.position = to;
-    if (keyPosition > 0) writer.raw(message.subarray(from, to));
+    if (kept.has(name)) writer.raw(message.subarray(from, to));
     else writer.few(ABSENT);
   }
   return writer.take();

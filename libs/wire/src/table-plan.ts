@@ -14,9 +14,12 @@ export interface TablePlan {
   readonly block: Uint8Array;
   /** Number of the kind of each column. */
   readonly kinds: Uint8Array;
-  /** Columns of the key in key order; empty when the key is the hash of the row. */
+  /**
+   * Columns that name a row's record: those of the key in key order, then those of `partitionBy` that are not among them; empty when the key
+   * is the hash of the row.
+   */
   readonly keyColumns: readonly number[];
-  /** Names of the key columns with their lengths, as they stand in a key. */
+  /** Names of these columns with their lengths, as they stand in a key. */
   readonly keyNames: readonly Uint8Array[];
   /** What every key of the table begins with. */
   readonly keyPrefix: Uint8Array;
@@ -35,10 +38,8 @@ export interface CompileOptions {
 /** Throws WIRE_SCHEMA_INVALID for a schema that does not hold together, and for a `partitionBy` column it lacks. */
 export function compileTable(options: CompileOptions): TablePlan {
   const { schema } = options;
-  const keyed = schema.columns
-    .map((column, index) => ({ index, column }))
-    .filter((entry) => entry.column.keyPosition > 0)
-    .sort((a, b) => a.column.keyPosition - b.column.keyPosition);
+  const partitionedBy = partitionColumns(schema, options.partitionBy);
+  const keyed = recordColumns(schema, partitionedBy);
   const block = schemaBlock(schema);
   const writer = new ByteWriter(1024);
   writer.lengthAndText(schema.database);
@@ -48,20 +49,30 @@ export function compileTable(options: CompileOptions): TablePlan {
   writer.byte(KEY_KINDS.indexOf('row'));
   writer.raw(names);
   const keyPrefix = writer.take();
-  const keyNames = keyed.map((entry) => {
-    writer.lengthAndText(entry.column.name);
+  const keyNames = keyed.map((index) => {
+    writer.lengthAndText(schema.columns[index]?.name ?? '');
     return writer.take();
   });
   return {
     schema,
     block,
     kinds: Uint8Array.from(schema.columns, (column) => enumNumber(KINDS, column.kind)),
-    keyColumns: keyed.map((entry) => entry.index),
+    keyColumns: keyed,
     keyNames,
     keyPrefix,
-    partitionColumns: partitionColumns(schema, options.partitionBy),
+    partitionColumns: partitionedBy,
     hashSeed: hashBytes(HASH_SEED, names, 0, names.length),
   };
+}
+
+/** Of each record key; none where it is the hash of the row. */
+function recordColumns(schema: TableSchema, partitionedBy: readonly number[] | null): readonly number[] {
+  const keyed = schema.columns
+    .map(({ keyPosition }, index) => ({ index, keyPosition }))
+    .filter(({ keyPosition }) => keyPosition > 0)
+    .sort((a, b) => a.keyPosition - b.keyPosition)
+    .map(({ index }) => index);
+  return keyed.length === 0 ? keyed : [...new Set([...keyed, ...(partitionedBy ?? [])])];
 }
 
 function partitionColumns(schema: TableSchema, names: readonly string[] | undefined): readonly number[] | null {

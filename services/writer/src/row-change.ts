@@ -64,7 +64,7 @@ function copyBytes(image: ColumnValue[], byteIndexes: readonly number[]): void {
   }
 }
 
-/** The same as decoding the record's key, but cheaper: an image always holds the key's columns. */
+/** As the record's key says, less the columns of `partitionBy`, but cheaper: an image always holds the key's columns. */
 function keyFromRow(schema: TableSchema, plan: SchemaPlan, row: readonly ColumnValue[]): RowKey {
   const values: ColumnValue[] = [];
   for (const index of plan.keyIndexes) values.push(row[index]);
