@@ -3,6 +3,14 @@ import { errorCatalogue } from '@mysync/core';
 /** How a sink is filled anew: without its marker, and with a group that has committed nothing, a writer begins at the log's first record. */
 const REBUILD = 'empty the sink, give it a new group name (sinks.NAME.group) and start the writer again';
 
+/** Of a row that the log withholds, where its table's rule is `onPoison: halt`. */
+export const SKIP_WITHHELD_REMEDY =
+  "The row is larger than the log takes (onLargeRow: withhold). Either raise the transport's maxRecordBytes, start the reader again, change the row in the source (or make it smaller there), then restart the writer: it goes on where a later change of the row lies in the log. Or set onPoison: park (or dead-letter) for the table and restart the writer; then `mysync verify --repair --sink NAME` writes the row from the source.";
+
+/** The same where the rule is `onPoison: park`, and too many are parked. */
+export const PARK_WITHHELD_REMEDY =
+  "So many rows are larger than the log takes (onLargeRow: withhold). Raise sinks.NAME.maxParkedKeys, or set onPoison: dead-letter for the table, and restart the writer: of the changes that it stopped at, none is set aside yet. Then `mysync verify --repair --sink NAME` writes the rows from the source. So that it does not go on, raise the transport's maxRecordBytes.";
+
 export const writerErrors = errorCatalogue({
   WRITER_SINK_LOST: {
     remedy: `The sink's data were lost, or another store was connected. Connect the right one, or rebuild it: ${REBUILD}.`,
@@ -31,7 +39,7 @@ export const writerErrors = errorCatalogue({
   },
   WRITER_PARKED_FULL: {
     remedy:
-      'So many keys are not single bad rows but a wrong mapping. `mysync dlq list` shows them and why: mend that, `mysync dlq retry`, then restart the writer; or raise sinks.NAME.maxParkedKeys.',
+      'So many keys are not single bad rows but a wrong mapping. `mysync dlq list` shows them and why: mend that, `mysync dlq retry`, then restart the writer; or raise sinks.NAME.maxParkedKeys. (Those that it stopped at are not set aside yet, so not in the list: the error names one.)',
     retriable: false,
   },
   WRITER_BUSY: {

@@ -6,5 +6,5 @@ export { MarkerHold, type MarkerHoldOptions } from './marker-hold.ts';
 export { causeOf, isWithheld, type ParkedKey, parkedName, parkedRow } from './parked-keys.ts';
 export type { PartitionStatus } from './partition-loop.ts';
 export { type DeskResult, PoisonDesk, type PoisonDeskOptions } from './poison-desk.ts';
-export type { PoisonPolicy } from './sink-applier.ts';
+export type { PoisonPolicy } from './poison-handler.ts';
 export { Writer, type WriterOptions, type WriterStatus } from './writer.ts';

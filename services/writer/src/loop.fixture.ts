@@ -6,7 +6,7 @@ import type { DeadLetters } from './dead-letters.ts';
 import type { KeyedChange } from './parked-keys.ts';
 import { FastClock, MemorySink, ScriptedPartition, turnsUntil } from './partition.fixture.ts';
 import { PartitionLoop } from './partition-loop.ts';
-import type { PoisonPolicy } from './sink-applier.ts';
+import type { PoisonPolicy } from './poison-handler.ts';
 import { TestLog } from './test-log.fixture.ts';
 
 /** Dead letters in memory. */
@@ -47,6 +47,7 @@ export function setUp(given: SetUp = {}) {
   const metrics = createMetrics();
   const loop = new PartitionLoop({
     assigned,
+    log: log.reader,
     source: 's',
     sinkName: 'memory',
     sink,

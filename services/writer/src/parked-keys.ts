@@ -47,11 +47,14 @@ const WITHHELD: keyof typeof writerErrors = 'WRITER_ROW_WITHHELD';
  * 3. The entries are part of the applied marker, so they change in the very step that moves it.
  */
 export class ParkedKeys {
-  readonly #entries: Map<string, ParkedKey>;
+  #entries: Map<string, ParkedKey>;
+  /** As the marker has them. */
+  #saved: readonly ParkedKey[];
   #changed = false;
 
   constructor(entries: readonly ParkedKey[] = []) {
-    this.#entries = new Map(entries.map((entry) => [keyText(entry), entry]));
+    this.#saved = entries;
+    this.#entries = byKey(entries);
   }
 
   get size(): number {
@@ -64,6 +67,13 @@ export class ParkedKeys {
   }
 
   saved(): void {
+    if (this.#changed) this.#saved = this.entries();
+    this.#changed = false;
+  }
+
+  /** As `saved` was called last. */
+  restore(): void {
+    if (this.#changed) this.#entries = byKey(this.#saved);
     this.#changed = false;
   }
 
@@ -131,6 +141,10 @@ export class ParkedKeys {
     this.#entries.set(key, entry);
     this.#changed = true;
   }
+}
+
+function byKey(entries: readonly ParkedKey[]): Map<string, ParkedKey> {
+  return new Map(entries.map((entry) => [keyText(entry), entry]));
 }
 
 /** The record's key bytes as a latin1 string. */

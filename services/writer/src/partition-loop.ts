@@ -3,17 +3,21 @@ import { type Clock, causeText, errorForLog, isMysyncError, type Logger, type Ta
 import { Backoff, type GuardCounts, isRetriableError, retryForever, SequenceGuard } from '@mysync/flow';
 import type { Sink, StreamRef } from '@mysync/sink';
 import { LagTracker, type Metrics } from '@mysync/telemetry';
-import type { AssignedPartition, RecordBatch } from '@mysync/transport';
+import type { AssignedPartition, RecordBatch, Transport } from '@mysync/transport';
 import { MessageDecoder } from '@mysync/wire';
 import { Committer } from './committer.ts';
 import type { DeadLetters } from './dead-letters.ts';
 import { DeletionWatch } from './deletion-watch.ts';
 import { writerErrors } from './errors.ts';
-import { type PoisonPolicy, SinkApplier } from './sink-applier.ts';
+import { newestStates } from './key-history.ts';
+import type { PoisonPolicy } from './poison-handler.ts';
+import { SinkApplier } from './sink-applier.ts';
 import { type ApplyUnit, UnitBuilder } from './unit-builder.ts';
 
 export interface PartitionLoopOptions {
   readonly assigned: AssignedPartition;
+  /** The whole of it, to look for later changes of a key. */
+  readonly log: Pick<Transport, 'read' | 'offsetRanges'>;
   readonly source: string;
   readonly sinkName: string;
   readonly sink: Sink;
@@ -107,10 +111,13 @@ export class PartitionLoop {
       topic: assigned.topic,
       earliest: assigned.range.earliest,
       owner: randomUUID(),
-      onPoison: options.onPoison,
-      maxParkedKeys: options.maxParkedKeys,
+      poison: {
+        onPoison: options.onPoison,
+        maxParkedKeys: options.maxParkedKeys,
+        deadLetters: options.deadLetters,
+        newestStates: (wanted) => this.#newestStates(wanted),
+      },
       replayMs: options.replayMs,
-      deadLetters: options.deadLetters,
       hasCommitted: () => this.#committer.hasCommitted,
       isLogIncomplete: options.isLogIncomplete,
       unreadSinceMs: (nextOffset) => this.#deletions?.unreadSince(nextOffset) ?? this.#assignedAtMs,
@@ -274,6 +281,12 @@ export class PartitionLoop {
     metrics.writer.applied.inc(this.#labels, unit.messages);
     if (unit.progress !== null) this.#onApplied(unit.progress.nextOffset, unit.newestMicros);
     return true;
+  }
+
+  async #newestStates(wanted: ReadonlyMap<string, number>): ReturnType<typeof newestStates> {
+    const { log, assigned } = this.#options;
+    const until = (await log.offsetRanges(this.#stream.topic))[this.#stream.partition]?.end ?? 0;
+    return await newestStates(wanted, { log, ...this.#stream, until, signal: assigned.revoked });
   }
 
   async #retrying<T>(call: () => Promise<T>, signal: AbortSignal): Promise<T> {

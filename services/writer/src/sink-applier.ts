@@ -1,26 +1,15 @@
-import {
-  type Clock,
-  formatTableRef,
-  isMysyncError,
-  type Logger,
-  NO_CHANGE,
-  type TableRef,
-  type TableSchema,
-} from '@mysync/core';
+import { type Clock, formatTableRef, isMysyncError, type Logger, NO_CHANGE, type TableSchema } from '@mysync/core';
 import { initialGuardState } from '@mysync/flow';
 import type { ApplyOutcome, ClearChange, Sink, SinkChange, StreamRef } from '@mysync/sink';
 import type { Metrics } from '@mysync/telemetry';
 import type { TopicDescription } from '@mysync/transport';
-import type { DeadLetters } from './dead-letters.ts';
 import { type EarlierPlace, EarlierPlaces } from './earlier-places.ts';
 import { rowWithheld, writerErrors } from './errors.ts';
 import { type AppliedMarker, formatMarker, parseMarker } from './marker.ts';
-import { causeOf, type KeyedChange, type ParkedKey, ParkedKeys, parkedName, valueText } from './parked-keys.ts';
+import type { KeyedChange, ParkedKey } from './parked-keys.ts';
+import { PoisonHandler, type PoisonHandlerOptions, type RefusedChange } from './poison-handler.ts';
 import type { AppliedChange, RowStateChange } from './row-change.ts';
 import type { ApplyUnit, Progress } from './unit-builder.ts';
-
-/** What happens to a change that the sink can never take. */
-export type PoisonPolicy = 'halt' | 'park' | 'dead-letter';
 
 export interface SinkApplierOptions {
   readonly sink: Sink;
@@ -30,10 +19,8 @@ export interface SinkApplierOptions {
   readonly earliest: number;
   /** Random name of the loop, for the marker. */
   readonly owner: string;
-  readonly onPoison: (table: TableRef) => PoisonPolicy;
-  /** Most keys that are set aside; one more halts the partition. */
-  readonly maxParkedKeys: number;
-  readonly deadLetters: DeadLetters;
+  /** Its policy, its letters, and where it looks for newer states. */
+  readonly poison: Pick<PoisonHandlerOptions, 'onPoison' | 'maxParkedKeys' | 'deadLetters' | 'newestStates'>;
   /** What was applied in this long before is applied again when other servers hold the sink's data; for sinks that tell who does. */
   readonly replayMs: number;
   /** True once the group has committed an offset: then a sink without a marker was lost. */
@@ -72,18 +59,20 @@ export class SinkApplier {
   #unfit = new Map<TableSchema, Error>();
   #markerText: string | null = null;
   #progress: Progress | null = null;
-  #parked = new ParkedKeys();
+  readonly #poison: PoisonHandler;
   #holders: string | undefined;
   #earlier: EarlierPlaces;
 
   constructor(options: SinkApplierOptions) {
     this.#options = options;
     this.#earlier = new EarlierPlaces(options.replayMs);
+    const { poison, labels, where, clock, logger, metrics } = options;
+    this.#poison = new PoisonHandler({ ...poison, labels, where, clock, logger, metrics });
   }
 
   /** How many keys are set aside. */
   get parkedKeys(): number {
-    return this.#parked.size;
+    return this.#poison.parked.size;
   }
 
   /** The marker to resume from, with the loop's name put into it; null when another writer was faster. */
@@ -114,7 +103,7 @@ export class SinkApplier {
     };
     this.#markerText = text;
     this.#unfit = new Map();
-    this.#parked = new ParkedKeys(stored?.parked);
+    this.#poison.begin(stored?.parked);
     this.#progress = {
       nextOffset: marker.nextOffset,
       guard: marker.guard,
@@ -153,21 +142,30 @@ export class SinkApplier {
 
   /** True when there is something that the marker does not say yet. */
   needs(unit: ApplyUnit): boolean {
-    return unit.changes.length > 0 || this.#parked.changed;
+    return unit.changes.length > 0 || this.#poison.parked.changed;
   }
 
   /** False when another writer moved the marker: the caller resumes from it. */
   async apply(unit: ApplyUnit): Promise<boolean> {
+    try {
+      return await this.#apply(unit);
+    } catch (error) {
+      this.#poison.restore();
+      throw error;
+    }
+  }
+
+  async #apply(unit: ApplyUnit): Promise<boolean> {
     const progress = unit.progress ?? this.#progress;
     if (progress === null) return false;
     const [first] = unit.changes;
     if (first?.kind === 'clear') {
-      this.#parked.clear(first.table, first.version);
+      this.#poison.parked.clear(first.table, first.version);
       return await this.#applyClear(first, progress);
     }
     let changes: readonly SinkChange[];
     let keys = unit.keys;
-    if (this.#parked.size === 0 && this.#unfit.size === 0 && areHere(unit.changes)) {
+    if (this.#poison.parked.size === 0 && this.#unfit.size === 0 && areHere(unit.changes)) {
       changes = unit.changes;
     } else {
       const keyed = await this.#setAside(keyedChanges(unit));
@@ -181,14 +179,14 @@ export class SinkApplier {
       if (outcome.status !== 'refused') return this.#moved(outcome, next, progress);
       const errors = new Map(outcome.refusals.map(({ index, error }) => [index, error]));
       const left: KeyedChange<AppliedChange>[] = [];
-      const refused: { readonly keyed: KeyedChange; readonly error: unknown }[] = [];
+      const refused: RefusedChange[] = [];
       for (const [index, keyed] of keyedChanges({ changes, keys, mergedFrom: unit.mergedFrom }).entries()) {
         if (errors.has(index)) refused.push({ keyed, error: errors.get(index) });
         else left.push(keyed);
       }
       // Answers that refuse nothing that was sent would come again for ever.
-      if (refused.length === 0) throw this.#refused(undefined, undefined, outcome.refusals.length);
-      if (!(await this.#poison(refused))) return false;
+      if (refused.length === 0) throw this.#poison.refusal(undefined, undefined, outcome.refusals.length);
+      if (!(await this.#poison.take(refused, this.#behind()))) return false;
       changes = left.map(({ change }) => change);
       keys = left.map(({ key }) => key);
     }
@@ -196,11 +194,11 @@ export class SinkApplier {
 
   /** Throws what cannot be met by setting rows aside one by one. */
   async prepare(schema: TableSchema): Promise<void> {
-    const { sink, retrying, onPoison, logger } = this.#options;
+    const { sink, retrying, poison, logger } = this.#options;
     try {
       await retrying(() => sink.prepare(schema));
     } catch (error) {
-      if (!isMysyncError(error) || error.scope !== 'table' || onPoison(schema) === 'halt') throw error;
+      if (!isMysyncError(error) || error.scope !== 'table' || poison.onPoison(schema) === 'halt') throw error;
       logger.error(
         { table: formatTableRef(schema), error: error.toJSON() },
         'the sink cannot take the rows of a table',
@@ -213,7 +211,7 @@ export class SinkApplier {
     const next = this.#textOf(progress);
     const outcome = await this.#send([change], next);
     if (outcome.status === 'refused') {
-      throw this.#refused(change, outcome.refusals[0]?.error, outcome.refusals.length);
+      throw this.#poison.refusal(change, outcome.refusals[0]?.error, outcome.refusals.length);
     }
     return this.#moved(outcome, next, progress);
   }
@@ -221,46 +219,16 @@ export class SinkApplier {
   /** What is left to apply (null: another writer acts in our place): changes of keys that are set aside wait there, rows of unfit tables and withheld ones are refused unsent. */
   async #setAside(changes: readonly KeyedChange[]): Promise<readonly KeyedChange<AppliedChange>[] | null> {
     const left: KeyedChange<AppliedChange>[] = [];
-    const refused: { readonly keyed: KeyedChange; readonly error: unknown }[] = [];
+    const refused: RefusedChange[] = [];
     const behind = this.#behind();
     for (const keyed of changes) {
-      if (this.#parked.wait(keyed, behind)) continue;
+      if (this.#poison.parked.wait(keyed, behind)) continue;
       const { change } = keyed;
       const error = change.kind === 'withheld' ? rowWithheld() : this.#unfit.get(change.schema);
       if (error !== undefined) refused.push({ keyed, error });
       else if (change.kind !== 'withheld') left.push({ ...keyed, change });
     }
-    return (await this.#poison(refused)) ? left : null;
-  }
-
-  /** False when another writer puts dead letters away in our place. */
-  async #poison(refused: readonly { readonly keyed: KeyedChange; readonly error: unknown }[]): Promise<boolean> {
-    const { onPoison, labels, metrics, logger, clock, deadLetters, maxParkedKeys, where } = this.#options;
-    for (const { keyed, error } of refused) {
-      if (onPoison(keyed.change.schema) === 'halt') throw this.#refused(keyed.change, error, refused.length);
-    }
-    for (const { keyed, error } of refused) {
-      const { code, reason } = causeOf(error);
-      const fields = { ...describe(keyed.change), code, reason };
-      if (onPoison(keyed.change.schema) === 'dead-letter') {
-        if (!(await deadLetters.put(keyed, error))) return false;
-        metrics.writer.deadLetters.inc({ ...labels, code });
-        logger.error(fields, 'dead letter: the sink can never take this change');
-        continue;
-      }
-      if (this.#parked.size >= maxParkedKeys) {
-        const message = `${this.#parked.size} keys are set aside, and another one would have to be: ${code}: ${reason}`;
-        throw writerErrors.WRITER_PARKED_FULL({
-          message,
-          where: { ...where, ...describe(keyed.change) },
-          cause: error,
-        });
-      }
-      const entry = this.#parked.park(keyed, error, { sinceMs: clock.now(), behind: this.#behind() });
-      metrics.writer.parkedChanges.inc({ ...labels, code });
-      logger.error({ ...fields, row: parkedName(entry) }, 'key set aside: the sink can never take this change');
-    }
-    return true;
+    return (await this.#poison.take(refused, behind)) ? left : null;
   }
 
   /** What the marker names: everything that is applied now lies behind it. */
@@ -279,7 +247,7 @@ export class SinkApplier {
     if (outcome.status === 'applied') {
       this.#markerText = next;
       if (progress !== undefined) this.#progress = progress;
-      this.#parked.saved();
+      this.#poison.saved();
       metrics.writer.stale.inc(labels, outcome.stale);
       return true;
     }
@@ -290,8 +258,9 @@ export class SinkApplier {
   #textOf(progress: Progress): string {
     const { topic, owner, clock } = this.#options;
     // A unit that does not move the marker leaves its text as it is: unless there is more to say.
-    if (progress === this.#progress && !this.#parked.changed && this.#markerText !== null) return this.#markerText;
-    const parked = this.#parked.size === 0 ? {} : { parked: this.#parked.entries() };
+    if (progress === this.#progress && !this.#poison.parked.changed && this.#markerText !== null)
+      return this.#markerText;
+    const parked = this.#poison.parked.size === 0 ? {} : { parked: this.#poison.parked.entries() };
     if (this.#holders !== undefined && this.#progress !== null) {
       this.#earlier.note(this.#placeOf(this.#progress), clock.now());
     }
@@ -323,13 +292,6 @@ export class SinkApplier {
       throw writerErrors.WRITER_TOPIC_CHANGED({ message, where });
     }
   }
-
-  #refused(change: RowStateChange | ClearChange | undefined, cause: unknown, count: number): Error {
-    const where = { ...this.#options.where, ...(change === undefined ? {} : describe(change)) };
-    const message = `the sink refused ${count === 1 ? 'a change' : `${count} changes`} for good`;
-    const remedy = isMysyncError(cause) ? cause.remedy : undefined;
-    return writerErrors.WRITER_CHANGE_REFUSED({ message, where, cause, ...(remedy === undefined ? {} : { remedy }) });
-  }
 }
 
 function keyedChanges<Change extends RowStateChange>({
@@ -355,10 +317,4 @@ function isClear(change: RowStateChange | ClearChange): change is ClearChange {
 function areHere(changes: ApplyUnit['changes']): changes is readonly SinkChange[] {
   for (const change of changes) if (change.kind === 'withheld') return false;
   return true;
-}
-
-function describe(change: RowStateChange | ClearChange): Record<string, string | number> {
-  const table = formatTableRef(change.kind === 'clear' ? change.table : change.schema);
-  const place = { offset: change.offset, table };
-  return change.kind === 'clear' ? place : { ...place, key: change.key.values.map(valueText).join(',') };
 }

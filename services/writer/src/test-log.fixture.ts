@@ -128,6 +128,13 @@ export class TestLog {
     return this;
   }
 
+  /** The record at an offset once more, at the next one. */
+  againFrom(offset: number): this {
+    const record = this.records.find((each) => each.offset === offset);
+    if (record !== undefined) this.records.push({ ...record, offset: this.#offset++ });
+    return this;
+  }
+
   /** A sequence that was never stored. */
   lose(): this {
     this.#sequence += 1;

@@ -85,7 +85,71 @@ test('halt: the partition stops with the key, the cause and what to do', async (
   const detail = await halted();
   assert.match(detail, /WRITER_CHANGE_REFUSED/);
   assert.match(detail, /the row is larger than the log takes/);
+  assert.match(detail, /change the row in the source .*then restart the writer.*onPoison: park/);
   assert.deepEqual(sink.states(), { 1: 'a' });
+  await stop();
+});
+
+test('halt: once the row was made to fit, or is gone, a restart goes on', async () => {
+  const log = new TestLog().put(1, 'a').withhold(2).put(3, 'c').withhold(4).withhold(5);
+  const first = setUp({ log, maxChanges: 1 });
+  await first.halted();
+  await first.stop();
+  log.put(2, 'fits').remove(4);
+  const { sink } = first;
+  const assigned = new ScriptedPartition({ log, committed: 1 });
+  const second = setUp({ log, sink, assigned, maxChanges: 1 });
+  assert.match(await second.halted(), /where: .*offset 4.*key 5/);
+  assert.deepEqual(sink.states(), { 1: 'a', 3: 'c' });
+  await second.stop();
+  log.truncate();
+  const third = setUp({ log, sink, assigned: new ScriptedPartition({ log, committed: 4 }), maxChanges: 1 });
+  await third.applied(8);
+  assert.deepEqual(sink.states(), {});
+  await third.stop();
+});
+
+test('halt: what comes behind a withheld row and is withheld too, a part, or older, is no reason to go on', async () => {
+  const older = new TestLog().put(1, 'older').withhold(1).put(2, 'b');
+  older.againFrom(0);
+  for (const log of [
+    new TestLog().put(1, 'old').withhold(1).withhold(1),
+    new TestLog().put(1, 'old').withhold(1).row('update', [1, 'x', null], [1, 'part', undefined]),
+    older,
+  ]) {
+    const { halted, sink, stop } = setUp({ log, maxChanges: 1 });
+    assert.match(await halted(), /WRITER_CHANGE_REFUSED.*\n.*offset 1/);
+    assert.equal(sink.next, 1);
+    await stop();
+  }
+});
+
+test('too many for the marker: nothing of the step is set aside or counted, and the error says the way out of such rows', async () => {
+  const log = new TestLog().withhold(1).withhold(2).withhold(3).withhold(4);
+  const { halted, sink, stop, loop, metrics } = setUp({ log, onPoison: 'park', maxParkedKeys: 3 });
+  const detail = await halted();
+  assert.match(detail, /WRITER_PARKED_FULL: 0 keys are set aside, and 4 more would have to be: WRITER_ROW_WITHHELD/);
+  assert.match(detail, /verify --repair/);
+  assert.equal(loop.status().parkedKeys, 0);
+  assert.equal(sink.next, 0);
+  assert.deepEqual((await metrics.writer.parkedChanges.get()).values, []);
+  await stop();
+  const again = setUp({ log, sink, onPoison: 'park', maxParkedKeys: 4 });
+  await again.applied(4);
+  assert.equal(parked(sink).length, 4);
+  const [count, ...others] = (await again.metrics.writer.parkedChanges.get()).values;
+  assert.deepEqual([count?.value, others.length], [4, 0]);
+  await again.stop();
+});
+
+test('what was set aside in a step that then halts for another row is neither shown nor counted', async () => {
+  const log = new TestLog().withhold(1).put(2, 'bad');
+  const sink = new MemorySink();
+  sink.refuses = (change) => (change.kind === 'put' && change.row[1] === 'bad' ? new Error('bad') : null);
+  const { halted, stop, loop, metrics } = setUp({ log, sink, onPoison: 'park', maxParkedKeys: 1 });
+  assert.match(await halted(), /WRITER_PARKED_FULL/);
+  assert.equal(loop.status().parkedKeys, 0);
+  assert.deepEqual((await metrics.writer.parkedChanges.get()).values, []);
   await stop();
 });
 

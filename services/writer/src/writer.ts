@@ -5,7 +5,7 @@ import type { HealthReport, Metrics } from '@mysync/telemetry';
 import type { Consumer, TopicSpec, Transport } from '@mysync/transport';
 import { DeadLetterTopic } from './dead-letters.ts';
 import { PartitionLoop, type PartitionStatus } from './partition-loop.ts';
-import type { PoisonPolicy } from './sink-applier.ts';
+import type { PoisonPolicy } from './poison-handler.ts';
 
 export interface WriterOptions {
   readonly source: string;
@@ -90,6 +90,7 @@ export class Writer {
         });
         const loop = new PartitionLoop({
           assigned,
+          log: transport,
           source,
           sinkName,
           sink,
