@@ -156,6 +156,40 @@ test('a sink of several sources is warned of', () => {
   assert.match(result.warnings.map(String).join(), /takes 2 sources/);
 });
 
+test('a source that withholds large rows for a sink that halts at them is warned of', () => {
+  const warnings = (change: (raw: Raw) => void): string => {
+    const result = load(change);
+    assert.ok(result.ok, result.ok ? '' : result.problems.map(String).join('\n'));
+    return result.warnings.map(String).join();
+  };
+  const withhold = (raw: Raw) => Object.assign(raw.sources['shop'] ?? {}, { onLargeRow: 'withhold' });
+  const withholdOne = (raw: Raw) =>
+    Object.assign(raw.sources['shop'] ?? {}, { onLargeRowOf: { 'shop.a': 'withhold' } });
+  const sink = (raw: Raw, options: Record<string, unknown>) => Object.assign(raw.sinks['cache'] ?? {}, options);
+  const told = /sinks\.cache\.onPoison: source 'shop' withholds .*\n.*\n.*onPoison: park/;
+  assert.match(warnings(withhold), told);
+  assert.match(warnings(withholdOne), told);
+  const park = (raw: Raw) => sink(raw, { onPoison: 'park' });
+  assert.equal(
+    warnings((raw) => [withhold(raw), park(raw)]),
+    '',
+  );
+  const ofOne = [{ match: ['shop.a'], onPoison: 'dead-letter' }, { match: ['shop.*'] }];
+  assert.equal(
+    warnings((raw) => [withholdOne(raw), sink(raw, { tables: ofOne })]),
+    '',
+  );
+  assert.match(
+    warnings((raw) => [withhold(raw), sink(raw, { tables: ofOne })]),
+    told,
+  );
+  const otherHalts = [{ match: ['shop.a'] }, { match: ['shop.*'], onPoison: 'halt' }];
+  assert.equal(
+    warnings((raw) => [withholdOne(raw), sink(raw, { onPoison: 'park', tables: otherHalts })]),
+    '',
+  );
+});
+
 test('the fingerprint changes with what is published, and with nothing else', () => {
   const print = (change: (raw: Raw) => void): string => {
     const result = load(change);

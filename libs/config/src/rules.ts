@@ -200,9 +200,33 @@ function sinkRules(config: Config, where: Where, findings: Findings): void {
         'Make sure that their tables or keys differ, or give each source a sink of its own (option `sources`).';
       findings.warnings.push(configErrors.CONFIG_CONFLICT({ message, where: where(path), remedy }));
     }
+    withholdingRule(config, name, where, findings);
     tlsRule(sink.tls, [...path, 'tls'], where, findings);
     if (sink.kind === 'redis') redisRules(sink, path, where, findings, stores);
     else authRule(sink, path, where, findings);
+  }
+}
+
+/** A source that withholds large rows, so that it goes on, and a sink that stops at the first of them. */
+function withholdingRule(config: Config, name: string, where: Where, findings: Findings): void {
+  const sink = config.sinks[name];
+  if (sink === undefined) return;
+  const policies = sink.tables.map((rule) => rule.onPoison ?? sink.onPoison);
+  for (const source of sourcesOf(config, sink)) {
+    const options = config.sources[source];
+    if (options === undefined) continue;
+    const withholdsOne = Object.entries(options.onLargeRowOf).some(([table, choice]) => {
+      const ref = choice === 'withhold' ? plainTable(table) : null;
+      return (
+        ref !== null && policies[sink.tables.findIndex((rule) => compileTablePatterns(rule.match)(ref))] === 'halt'
+      );
+    });
+    if (!withholdsOne && !(options.onLargeRow === 'withhold' && policies.includes('halt'))) continue;
+    const path = ['sinks', name, 'onPoison'];
+    const { key } = where(path);
+    const message = `${key}: source '${source}' withholds rows that are too large for the transport, and this sink halts a partition at each of them`;
+    const remedy = `Set ${key}: park (or dead-letter), there or for the tables in question; or leave onLargeRow: halt, if the limit is to be raised then.`;
+    findings.warnings.push(configErrors.CONFIG_CONFLICT({ message, where: where(path), remedy }));
   }
 }
 

@@ -1,6 +1,6 @@
 /** Mappings against the tables as they are: what a start would only find at the first row. */
-import { type Config, type SinkConfig, type SourceConfig, sourcesOf } from '@mysync/config';
-import { type Finding, formatTableRef, silentLogger, type TableSchema } from '@mysync/core';
+import { type Config, plainTable, type SinkConfig, type SourceConfig, sourcesOf } from '@mysync/config';
+import { type Finding, formatTableRef, silentLogger, type TableRef, type TableSchema, tableRefKey } from '@mysync/core';
 import { compileProjection, compileRules, compileTablePatterns, compileTemplate } from '@mysync/mapping';
 import type { PartFinding } from './check.ts';
 import { openSink, required, rulesWithPartitionBy } from './compose.ts';
@@ -11,12 +11,26 @@ function warning(code: keyof typeof commandErrors.entries, message: string): Fin
   return { level: 'warning', code, message, remedy: commandErrors.entries[code].remedy };
 }
 
-/** Patterns of a source that no table answers to: most often a slip of the pen. */
+const PER_TABLE = ['partitionBy', 'onPartialRowOf', 'onUnseenChangeOf', 'onLargeRowOf'] as const;
+
+/** Patterns and names of a source that no table answers to: most often a slip of the pen. */
 export function patternFindings(source: SourceConfig, tables: readonly TableSchema[]): readonly Finding[] {
   const unused = source.tables.filter(
     (pattern) => !pattern.startsWith('!') && !tables.some(compileTablePatterns([pattern])),
   );
-  return unused.map((pattern) => warning('CHECK_PATTERN_UNUSED', `no captured table matches the pattern '${pattern}'`));
+  const names = new Set(tables.map(tableKey));
+  const named = PER_TABLE.flatMap((option) =>
+    Object.keys(source[option])
+      .filter((name) => !names.has(tableKey(plainTable(name))))
+      .map((name) => `${option} names '${name}': there is no such table`),
+  );
+  return [...unused.map((pattern) => `no captured table matches the pattern '${pattern}'`), ...named].map((message) =>
+    warning('CHECK_PATTERN_UNUSED', message),
+  );
+}
+
+function tableKey(ref: TableRef | null): string {
+  return ref === null ? '' : tableRefKey(ref);
 }
 
 export async function mappingFindings(

@@ -176,6 +176,12 @@ test('tables that are not there', async () => {
   const one = await check({ source: { tables: [`${database}.orders`, `${database}.ordrs`] } });
   assert.equal(one.code, 0);
   assert.match(find(one.bad, 'CHECK_PATTERN_UNUSED').message, /'check_\w+\.ordrs'/);
+  const named = { [`${database}.ordrs`]: 'withhold', [`\`${database}\`.orders`]: 'withhold' };
+  const option = await check({ source: { onLargeRowOf: named } });
+  assert.deepEqual(
+    option.bad.filter(({ code }) => code === 'CHECK_PATTERN_UNUSED').map(({ message }) => message),
+    [`onLargeRowOf names '${database}.ordrs': there is no such table`],
+  );
 });
 
 test('mappings are held against the tables as they are', async () => {

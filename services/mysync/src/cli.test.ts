@@ -244,6 +244,9 @@ test('what is given on the command line ends with 2 where it cannot be read', as
   const pattern = await mysync('verify', '-c', good, '--sink', 'cache', '--table', 'nodot');
   assert.equal(pattern.code, 2);
   assert.match(pattern.stderr, /^MAPPING_PATTERN_INVALID: /);
+  const released = await mysync('dlq', 'retry', '-c', good, '--table', 'nodot');
+  assert.equal(released.code, 2);
+  assert.match(released.stderr, /^MAPPING_PATTERN_INVALID: /);
   const position = await mysync('ddl', 'skip', '-c', good, '--position', 'bad', '--table', 'shop.t');
   assert.equal(position.code, 2);
   assert.match(position.stderr, /^POSITION_INVALID: /);

@@ -208,9 +208,9 @@ function addDlq(
       .option('--sink <name>', 'Only this sink.')
       .option('--source <name>', 'Only changes of this source.')
       .option('--json', 'Print JSON.');
-  const tableHelp = 'Only rows of this table: DATABASE.TABLE.';
+  const tableHelp = 'Only rows of tables that match, a pattern as in the configuration.';
   about('list', 'List them.')
-    .option('--table <name>', tableHelp)
+    .option('--table <pattern>', tableHelp)
     .option('--acts', 'List what was retried and discarded: when, by whom, with what result.')
     .action(async (options) => (await import('./dlq.ts')).runDlqList(context, options));
   about('show', 'Show one with its newest message and what was done about it.')
@@ -218,12 +218,12 @@ function addDlq(
     .action(async (id: string, options) => (await import('./dlq.ts')).runDlqShow(context, id, options));
   about('retry', 'Apply the newest state of these rows, never an older one. Writers may run meanwhile.')
     .argument('[ids...]', 'As the list shows them.')
-    .option('--table <name>', tableHelp)
+    .option('--table <pattern>', tableHelp)
     .option('--all', 'All of them.')
     .action(async (ids: string[], options) => (await import('./dlq.ts')).runDlqAct(context, 'retry', ids, options));
   about('discard', 'Forget them: the sink keeps what it has of these rows until their next change.')
     .argument('[ids...]', 'As the list shows them.')
-    .option('--table <name>', tableHelp)
+    .option('--table <pattern>', tableHelp)
     .option('--all', 'All of them.')
     .action(async (ids: string[], options) => (await import('./dlq.ts')).runDlqAct(context, 'discard', ids, options));
 }

@@ -1,18 +1,26 @@
 /** What the sinks could not take, opened for reading and for acting on it: one stream for each source of each sink. */
 import { type Config, sourcesOf, topicOf } from '@mysync/config';
-import { silentLogger, systemClock } from '@mysync/core';
+import { silentLogger, systemClock, type TableRef } from '@mysync/core';
 import type { Transport } from '@mysync/transport';
-import { type Act, LetterBox, type ParkedKey, PoisonDesk, readRecord, type StoredLetter } from '@mysync/writer';
+import {
+  type Act,
+  LetterBox,
+  type ParkedKey,
+  PoisonDesk,
+  parkedRow,
+  readRecord,
+  type StoredLetter,
+} from '@mysync/writer';
 import { deadLetterSpec, openQuietTransport, openSink } from './compose.ts';
 import { type CommandContext, type CommonOptions, requireConfig } from './context.ts';
 import { type DlqItem, letterItem, parkedItem } from './dlq-items.ts';
-import { requireName } from './names.ts';
+import { requireName, tablePatterns } from './names.ts';
 
 /** Of which sink, source and table; what is left out means all of them. */
 export interface DlqSelection {
   readonly sink?: string;
   readonly source?: string;
-  /** Only rows of this table, as DATABASE.TABLE. */
+  /** Only rows of the tables of this pattern, as in the configuration. */
   readonly table?: string;
 }
 
@@ -37,6 +45,7 @@ export async function withStreams(
   const { signal } = context;
   if (options.sink !== undefined) requireName(context, 'sink', options.sink, Object.keys(config.sinks));
   if (options.source !== undefined) requireName(context, 'source', options.source, Object.keys(config.sources));
+  const wants = options.table === undefined ? () => true : tablePatterns(context, [options.table]);
   const closers: (() => Promise<void>)[] = [];
   try {
     const transport = await openQuietTransport(config);
@@ -46,7 +55,7 @@ export async function withStreams(
       if (options.sink !== undefined && options.sink !== sink) continue;
       for (const source of sourcesOf(config, sinkConfig)) {
         if (options.source !== undefined && options.source !== source) continue;
-        const opened = await openStream(config, transport, { sink, source, table: options.table, signal }, closers);
+        const opened = await openStream(config, transport, { sink, source, wants, signal }, closers);
         if (opened !== null) streams.push(opened);
       }
     }
@@ -59,10 +68,10 @@ export async function withStreams(
 async function openStream(
   config: Config,
   transport: Transport,
-  chosen: { readonly sink: string; readonly source: string; readonly table: string | undefined; signal: AbortSignal },
+  chosen: { readonly sink: string; readonly source: string; wants(table: TableRef): boolean; signal: AbortSignal },
   closers: (() => Promise<void>)[],
 ): Promise<DlqStream | null> {
-  const { sink: sinkName, source, signal } = chosen;
+  const { sink: sinkName, source, wants, signal } = chosen;
   const topic = await transport.describeTopic(topicOf(config, source));
   if (topic === null) return null;
   const sink = await openSink(config, sinkName, source, silentLogger);
@@ -85,17 +94,14 @@ async function openStream(
   const found: Found[] = [];
   for (let partition = 0; partition < topic.partitions; partition += 1) {
     for (const entry of await desk(partition).parked()) {
+      if (!wants(parkedRow(entry))) continue;
       found.push({ item: parkedItem(entry, { sink: sinkName, source, partition }), parked: entry });
     }
   }
-  for (const letter of open) found.push({ item: letterItem(letter), letter });
-  const { table: only } = chosen;
-  return {
-    sink: sinkName,
-    source,
-    box,
-    acts,
-    desk,
-    found: only === undefined ? found : found.filter(({ item }) => item.table === only),
-  };
+  for (const letter of open) {
+    if (wants(parkedRow({ key: Buffer.from(letter.key, 'latin1').toString('base64') }))) {
+      found.push({ item: letterItem(letter), letter });
+    }
+  }
+  return { sink: sinkName, source, box, acts, desk, found };
 }

@@ -66,7 +66,7 @@ export async function runDlqAct(
 ): Promise<void> {
   if ((ids.length === 0) === (options.all !== true && options.table === undefined)) {
     const message = ids.length === 0 ? 'which changes is not said' : 'ids and --all or --table are said';
-    const remedy = 'Give ids (mysync dlq list shows them), or --all, or --table DATABASE.TABLE.';
+    const remedy = 'Give ids (mysync dlq list shows them), or --all, or --table PATTERN.';
     usageError(context, commandErrors.COMMAND_INVALID({ message, remedy }));
   }
   const results: ActedItem[] = [];

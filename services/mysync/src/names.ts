@@ -1,6 +1,7 @@
 /** Names, numbers and files that the caller of the command gives. */
 import { readFile } from 'node:fs/promises';
-import { didYouMean } from '@mysync/mapping';
+import { isMysyncError, type TableRef } from '@mysync/core';
+import { compileTablePatterns, didYouMean } from '@mysync/mapping';
 import { type CommandContext, usageError } from './context.ts';
 import { commandErrors } from './errors.ts';
 
@@ -31,6 +32,16 @@ export function chooseSource(context: CommandContext, names: readonly string[], 
   }
   requireName(context, 'source', source, names);
   return source;
+}
+
+/** Ends the command when one of the patterns (as in the configuration) is none. */
+export function tablePatterns(context: CommandContext, patterns: readonly string[]): (table: TableRef) => boolean {
+  try {
+    return compileTablePatterns(patterns);
+  } catch (error) {
+    if (isMysyncError(error)) usageError(context, error);
+    throw error;
+  }
 }
 
 export function wholeNumber(context: CommandContext, option: string, text: string, least = 0): number {

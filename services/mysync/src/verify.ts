@@ -1,7 +1,6 @@
 /** `mysync verify`: compares tables with what a sink holds of them, while changes go on. */
 import { type Config, sourcesOf } from '@mysync/config';
-import { formatTableRef, isMysyncError, systemClock, type TableRef } from '@mysync/core';
-import { compileTablePatterns } from '@mysync/mapping';
+import { formatTableRef, systemClock, type TableRef } from '@mysync/core';
 import type { Sink } from '@mysync/sink';
 import { type BinlogSource, createMysqlSource } from '@mysync/source-mysql';
 import { createLogger } from '@mysync/telemetry';
@@ -12,7 +11,7 @@ import { openSink, required, sourceOptions } from './compose.ts';
 import { type CommandContext, type CommonOptions, requireConfig, usageError } from './context.ts';
 import { commandErrors } from './errors.ts';
 import { EXIT, ExitRequest } from './exit-codes.ts';
-import { requireName, wholeNumber } from './names.ts';
+import { requireName, tablePatterns, wholeNumber } from './names.ts';
 import { count, duration, table } from './output.ts';
 import { ProgressDisplay } from './progress.ts';
 
@@ -46,7 +45,7 @@ export async function runVerify(context: CommandContext, options: VerifyOptions)
     rowsPerSecond: wholeNumber(context, '--rate', options.rate),
     patienceMs: wholeNumber(context, '--patience', options.patience) * 1000,
     repair: options.repair === true,
-    wants: options.table === undefined ? () => true : givenPatterns(context, options.table),
+    wants: options.table === undefined ? () => true : tablePatterns(context, options.table),
   };
   const reports: VerifyReport[] = [];
   for (const source of options.source === undefined ? sources : [options.source]) {
@@ -67,15 +66,6 @@ export async function runVerify(context: CommandContext, options: VerifyOptions)
     options.json === true ? `${JSON.stringify({ ok, reports })}\n` : reports.map(reportText).join('\n'),
   );
   if (!ok) throw new ExitRequest(EXIT.findings);
-}
-
-function givenPatterns(context: CommandContext, patterns: readonly string[]): (table: TableRef) => boolean {
-  try {
-    return compileTablePatterns(patterns);
-  } catch (error) {
-    if (isMysyncError(error)) usageError(context, error);
-    throw error;
-  }
 }
 
 interface VerifySettings {

@@ -1,5 +1,5 @@
 import { coreErrors, isMysyncError } from '@mysync/core';
-import type { TopicSpec, Transport } from '@mysync/transport';
+import type { Publisher, TopicSpec, Transport } from '@mysync/transport';
 import { DEAD_LETTER_HEADER, type DeadLetter } from './dead-letters.ts';
 import { writerErrors } from './errors.ts';
 import type { DeskResult } from './poison-desk.ts';
@@ -56,12 +56,14 @@ export interface LetterBoxOptions {
   readonly signal: AbortSignal;
 }
 
+const ROW_LENGTH = 100;
 const SETTLED: readonly unknown[] = ['applied', 'superseded', 'discarded'];
 
 /**
  * The topic of dead letters of one sink and source: letters, and the record of what was done about them.
  *
- * 1. A letter is settled by an act behind it in its partition; one of the same change that comes later opens it again.
+ * 1. A letter is settled by an act behind it in its partition; one of the same change that comes later opens it again. Of a change that was
+ *    published several times, the last letter stands.
  * 2. Acts are recorded before and after: one that was cut off is there as asked and not done.
  * 3. Two commands cannot act at a time: the one that opened later shuts the other out.
  */
@@ -79,14 +81,19 @@ export class LetterBox {
     const acts: Act[] = [];
     const ranges = await transport.offsetRanges(spec.name);
     for (const [partition, { earliest: from, end: until }] of ranges.entries()) {
+      const places = new Map<string, string>();
       if (from >= until) continue;
       for await (const { records } of transport.read({ topic: spec.name, partition, from, until, signal })) {
         for (const { offset: at, key, headers } of records) {
           for (const { name, value } of headers) {
             if (name === DEAD_LETTER_HEADER) {
               const letter = parse<DeadLetter>(value);
-              open.delete(placeOf(letter.partition, letter.offset));
-              open.set(placeOf(letter.partition, letter.offset), { key: latin1(key), letter, at });
+              const change = `${letter.version} ${latin1(key)}`;
+              open.delete(places.get(change) ?? '');
+              const place = placeOf(letter.partition, letter.offset);
+              places.set(change, place);
+              open.delete(place);
+              open.set(place, { key: latin1(key), letter, at });
             } else if (name === ACT_HEADER) {
               const act = parse<Act>(value);
               acts.push(act);
@@ -110,8 +117,7 @@ export class LetterBox {
       for (const act of acts) {
         for (const partition of new Set(act.items.map((item) => item.partition))) {
           const items = act.items.filter((item) => item.partition === partition);
-          const value = Buffer.from(JSON.stringify({ ...act, items }));
-          await publisher.publish(partition, [{ key: ACT_KEY, value: null, headers: [{ name: ACT_HEADER, value }] }]);
+          await publishAct(publisher, partition, { ...act, items });
         }
       }
     } catch (cause) {
@@ -122,6 +128,28 @@ export class LetterBox {
       await publisher.close();
     }
   }
+}
+
+/** In as many records as it takes: each settles the items that it names. */
+async function publishAct(publisher: Publisher, partition: number, act: Act): Promise<void> {
+  const { items } = act;
+  const value = Buffer.from(JSON.stringify({ ...act, items: items.map(forRecord) }));
+  try {
+    await publisher.publish(partition, [{ key: ACT_KEY, value: null, headers: [{ name: ACT_HEADER, value }] }]);
+    return;
+  } catch (error) {
+    if (items.length < 2 || !isMysyncError(error, 'TRANSPORT_RECORD_TOO_LARGE')) throw error;
+  }
+  await publisher.renumber();
+  const half = items.length >> 1;
+  await publishAct(publisher, partition, { ...act, items: items.slice(0, half) });
+  await publishAct(publisher, partition, { ...act, items: items.slice(half) });
+}
+
+/** A key may be as long as a record; its id names it as well. */
+function forRecord(item: ActItem): ActItem {
+  const { row } = item;
+  return row.length <= ROW_LENGTH ? item : { ...item, row: `${row.slice(0, ROW_LENGTH)}…` };
 }
 
 function settle(open: Map<string, StoredLetter>, act: Act): void {

@@ -82,6 +82,37 @@ function deskOf(options: Pick<PoisonDeskOptions, 'sink' | 'log' | 'topic' | 'let
 
 const poison = errors.TEST_POISON({ message: 'it is bad' });
 
+test('an act over many keys is recorded in as many records as the log takes', async () => {
+  const { box, close } = await logOf(new TestLog().put(1, 'a'), { maxRecordBytes: 1_024 });
+  const items = Array.from({ length: 50 }, (_, offset) => {
+    const row = `shop.orders ${'k'.repeat(offset * 100)}`;
+    return { id: `s/0/${offset}`, kind: 'parked', partition: 0, offset, row, code: 'X' } as const;
+  });
+  await box.record([{ ...act('applied', 'asked'), items }]);
+  const { acts } = await box.read();
+  assert.ok(acts.length > 1);
+  assert.deepEqual(
+    acts.flatMap((each) => each.items.map(({ offset }) => offset)),
+    items.map(({ offset }) => offset),
+  );
+  await close();
+});
+
+test('of a change that was published several times one letter is open: the last', async () => {
+  const log = new TestLog().put(1, 'bad').again().put(1, 'bad too');
+  const { letters, box, close } = await logOf(log);
+  const writer = letters();
+  const first = refused(log, 0, 'put', 1);
+  await writer.put(first, poison);
+  await writer.put({ ...first, change: { ...first.change, offset: 1 } }, poison);
+  await writer.put(refused(log, 2, 'put', 1), poison);
+  assert.deepEqual(
+    (await box.read()).open.map(({ letter }) => letter.offset),
+    [1, 2],
+  );
+  await close();
+});
+
 test('a letter that was stored twice is one; an act settles it; the same change later opens it again', async () => {
   const log = new TestLog().put(1, 'bad');
   const { letters, box, close } = await logOf(log);
@@ -129,7 +160,7 @@ test('a message that is too large for the topic, or gone from the log, leaves it
   const reason = 'because '.repeat(30);
   await letters().put(refused(log, 0, 'put', 1), errors.TEST_POISON({ message: reason }));
   const gone = { ...refused(log, 0, 'put', 1) };
-  await letters().put({ ...gone, change: { ...gone.change, offset: 99 } }, poison);
+  await letters().put({ ...gone, change: { ...gone.change, offset: 99, version: 9n << 20n } }, poison);
   assert.deepEqual(
     (await box.read()).open.map(({ letter }) => [letter.offset, letter.hasMessage, letter.table]),
     [

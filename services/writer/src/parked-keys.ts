@@ -103,7 +103,8 @@ export class ParkedKeys {
       operation: operationOf(change),
       from: partial ? entry.from : (mergedFrom ?? change.offset),
       behind: partial ? entry.behind : behind,
-      waiting: entry.waiting + 1,
+      // The same change, published again: it counts once.
+      waiting: entry.waiting + (change.version === BigInt(entry.version) ? 0 : 1),
     });
     return true;
   }

@@ -78,7 +78,7 @@ test('Redis: a list stands at a key; the row waits there, its partition goes on,
     [[first.id, 'refused']],
   );
   for (const id of [1, 2, 3, 4]) await redis?.client('cli', ['DEL', `${database}:t:${id}`]);
-  const results = await dlq<Item[]>(pipeline, ['retry', '--table', `${database}.t`]);
+  const results = await dlq<Item[]>(pipeline, ['retry', '--table', `${database}.*`]);
   assert.deepEqual(
     results.map(({ result }) => result),
     ['applied', 'applied', 'applied', 'applied'],

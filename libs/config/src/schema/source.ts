@@ -85,7 +85,7 @@ export function sourceSection() {
       ).default({}),
       onLargeRow: choice(
         LARGE_ROW,
-        "What to do with a row's change that is larger than the transport takes (maxRecordBytes): halt the reader until the limit is raised, or publish the row's key alone. The image before is left out first, where that is enough. A sink then treats the row as one that it cannot take (onPoison), until a change of it fits.",
+        "What to do with a row's change that is larger than the transport takes (maxRecordBytes): halt the reader until the limit is raised, or publish the row's key alone. The image before is left out first, where that is enough. A sink then treats the row as one that it cannot take (onPoison): with park or dead-letter everything else goes on and the next change of the row that fits is applied by itself; with halt (the default of sinks) its partition stops there.",
       ).default('halt'),
       onLargeRowOf: columnMap(
         choice(LARGE_ROW, 'For this table.'),
