@@ -11,14 +11,9 @@ export interface ClearOptions {
   readonly stream: StreamRef;
   readonly table: TableRef;
   readonly version: bigint;
-  /** Ids of documents that stay. */
-  readonly keep: ReadonlySet<string>;
   readonly maxChars: number;
   readonly signal: AbortSignal;
 }
-
-/** Which stored versions a write replaces: older ones (`external`), or its own as well. */
-export type VersionType = 'external' | 'external_gte';
 
 interface Hit {
   readonly _index: string;
@@ -35,14 +30,14 @@ const PAGE = 5000;
  * Nothing is kept between the rounds, so it can be broken off at any point and begun again.
  */
 export async function clearTable(options: ClearOptions): Promise<void> {
-  const { http, index, metaField, stream, table, version, keep, signal } = options;
+  const { http, index, metaField, stream, table, version, signal } = options;
   const path = `/${encodeURIComponent(index)}`;
   const query = `{"size":${PAGE},"_source":false,"track_total_hits":false,"sort":["_doc"],"query":{"bool":{"filter":[${[
     term(`${metaField}.stream`, idOf(stream)),
     term(`${metaField}.database`, table.database),
     term(`${metaField}.table`, table.table),
     `{"range":{${JSON.stringify(`${metaField}.version`)}:{"lt":${version}}}}`,
-  ].join(',')}],"must_not":{"ids":{"values":${JSON.stringify([...keep])}}}}}}`;
+  ].join(',')}]}}}`;
   for (;;) {
     const refreshed = await http.request({ method: 'POST', path: `${path}/_refresh`, accept: [404], signal });
     // Never prepared, so there is nothing in it.
@@ -77,8 +72,8 @@ async function deleteHits(hits: readonly Hit[], options: ClearOptions): Promise<
 }
 
 /** The line of a bulk request that deletes a document. */
-export function deleteLine(index: string, id: string, version: bigint, versionType: VersionType = 'external'): string {
-  return `{"delete":{"_index":${JSON.stringify(index)},"_id":${JSON.stringify(id)},"version":${version},"version_type":"${versionType}"}}\n`;
+export function deleteLine(index: string, id: string, version: bigint): string {
+  return `{"delete":{"_index":${JSON.stringify(index)},"_id":${JSON.stringify(id)},"version":${version},"version_type":"external"}}\n`;
 }
 
 /** A shard that did not answer may hold documents that were not seen. */

@@ -236,7 +236,6 @@ export class ElasticsearchSink implements Sink {
       stream,
       table: change.table,
       version: change.version,
-      keep: change.keep ?? new Set(),
       maxChars: this.#maxChars,
       signal,
     });

@@ -57,10 +57,10 @@ export interface MysqlSourceOptions {
   readonly spoolFolder?: string;
   /**
    * What table maps without full metadata (binlog_row_metadata other than FULL) are: an error ('full', default), or read with the
-   * schema history. With full metadata the table map itself is the truth, in either case.
+   * schema history. With full metadata the table map itself is the truth, in either case, but for MariaDB's UUID, INET4 and INET6, which no map tells.
    */
   readonly rowMetadata?: 'full' | 'history';
-  /** Where definitions by position, open questions and their answers are kept. 'history' cannot stream without it. */
+  /** Where definitions by position, open questions and their answers are kept. 'history' cannot stream without it; what 'full' needs of it on MariaDB then lives as long as the stream. */
   readonly schemaHistory?: SchemaHistoryStore;
   readonly observer?: SourceObserver;
   readonly clock?: Clock;

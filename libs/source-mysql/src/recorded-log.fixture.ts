@@ -5,6 +5,8 @@ import { EVENT } from './binlog/column-types.ts';
 import { isMadeUp, type LogEvent } from './binlog/log-event.ts';
 import { EventFrames } from './connection/event-frames.ts';
 import { CREDENTIALS, readWholeLog } from './connection/whole-log.fixture.ts';
+import { readDefinition } from './history/catalogue.ts';
+import { logicalTypesBy } from './history/doubtful-types.ts';
 import type { TableRule } from './options.ts';
 import type { SourceItem } from './port.ts';
 import { PartialRows } from './reread/partial-rows.ts';
@@ -95,9 +97,9 @@ export class RecordedLog {
   readonly #db: TestDatabase;
   readonly #lookups: LazySession;
   readonly #charsets: Charsets;
-  /** As they stand in the log. */
+  /** All events but those of rotation and format, as they stand in the log. */
   readonly withChecksums: readonly Buffer[];
-  /** The format of a file without checksums, as it comes where reading begins. */
+  /** The format of a file without checksums; it comes first. */
   readonly format: Buffer;
   readonly units: readonly Unit[];
 
@@ -108,10 +110,12 @@ export class RecordedLog {
     this.#lookups = open.lookups;
     this.#charsets = open.charsets;
     const logged = open.events.filter((event) => !isMadeUp(event));
-    this.withChecksums = logged.map(bytesOf);
+    this.withChecksums = logged
+      .filter(({ type }) => type !== EVENT.FORMAT_DESCRIPTION && type !== EVENT.ROTATE)
+      .map(bytesOf);
     const first = open.events.find((event) => event.type === EVENT.FORMAT_DESCRIPTION);
     if (first === undefined) throw new Error('a log without a format');
-    // its own sum proves nothing: the next event is looked at, and has none
+    // its own sum is not looked at
     this.format = bytesOf(first);
     this.format[this.format.length - CHECKSUM_BYTES - 1] = 0;
     this.units = unitsOf(logged);
@@ -138,13 +142,26 @@ export class RecordedLog {
     await this.#server.wipe();
   }
 
+  /** The tables are still what they were when their rows were logged. */
   newBook(): TableBook {
+    const never = (): Promise<never> => Promise.reject(new Error('its maps have full metadata'));
     return new TableBook({
       ...RULE,
       flavor: this.flavor,
       captures: (ref: TableRef) => ref.database === this.#db.name,
       session: this.#lookups,
       charsets: this.#charsets,
+      definitions: {
+        typesOnly: true,
+        logicalTypes: async (ref, columns) => {
+          const definition = await this.#lookups.use((session) => readDefinition(session, ref));
+          const types = definition === undefined ? 'it is gone' : logicalTypesBy(definition, columns, ref);
+          if (typeof types === 'string') throw new Error(types);
+          return types;
+        },
+        at: never,
+        stop: never,
+      },
       known: new Map(),
       listed: [],
       views: [],
@@ -235,7 +252,7 @@ function unitsOf(logged: readonly LogEvent[]): Unit[] {
     if (control.kind === 'xa-prepare' && !control.onePhase) isOpen = true;
     else if (control.kind === 'query' && /^XA COMMIT/i.test(control.statement)) isOpen = false;
     if (type === EVENT.FORMAT_DESCRIPTION) continue;
-    units.at(-1)?.push(withoutChecksum(bytesOf(event)));
+    units.at(-1)?.push(type === EVENT.ROTATE ? bytesOf(event) : withoutChecksum(bytesOf(event)));
   }
   return units;
 }

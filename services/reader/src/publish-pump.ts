@@ -6,7 +6,6 @@ import { toRecord } from '@mysync/wire';
 import type { WindowEntry } from './change-router.ts';
 import { readerErrors } from './errors.ts';
 import { LargeRows, type LargeRowsOptions } from './large-rows.ts';
-import { Unstored } from './unstored.ts';
 import { WakeUp } from './wake-up.ts';
 
 export interface PumpOptions {
@@ -44,19 +43,13 @@ const RECORD_BYTES = 64;
  * 2. As soon as one partition has to go back, all go back together: the producer epoch is raised first (nothing given to
  *    the publisher before can land any more), its identity is saved, then every window rewinds.
  * 3. `put` never drops: the caller waits for room, which is what pauses the source.
- * 4. A message is changed only while it is in no log (`Unstored`): before it is given to the publisher, never while it may be on its way. All that
- *    is known to be too large goes smaller the first time, or in the one rewind that a partition's refusal brings.
  */
 export class PublishPump {
   readonly #options: PumpOptions;
   readonly #windows: AckWindow<WindowEntry>[];
   readonly #largeRows: LargeRows;
-  /** Per partition. */
-  readonly #unstored: readonly Unstored[];
   readonly #room = new WakeUp();
   readonly #drained = new WakeUp();
-  /** As the publisher said when it was last given something. */
-  #surelyTakenBytes: number;
   #renumbering: Promise<void> | null = null;
   #failure: { error: unknown } | null = null;
   /** Refusals since the last ack, and what the last one said. */
@@ -71,8 +64,6 @@ export class PublishPump {
   constructor(options: PumpOptions) {
     this.#options = options;
     this.#largeRows = new LargeRows(options);
-    this.#surelyTakenBytes = options.publisher.surelyTakenBytes;
-    this.#unstored = options.starts.map(() => new Unstored());
     const { publisher, windowMessages, windowBytes } = options;
     this.#windows = options.starts.map(
       (start) =>
@@ -110,8 +101,6 @@ export class PublishPump {
   tryPut(partition: number, entry: WindowEntry): number | false {
     const window = this.#window(partition);
     if (!window.canPut()) return false;
-    // before it counts as what it was: batches are filled by size
-    if (entry.message.bytes > this.#surelyTakenBytes) this.#largeRows.fit(entry);
     return window.put(entry, entry.message.bytes + RECORD_BYTES);
   }
 
@@ -194,7 +183,6 @@ export class PublishPump {
     for (;;) {
       const batch = window.take(batchMessages, publisher.maxBatchBytes, this.#options.clock.monotonic());
       if (batch === null) return;
-      this.#fit(partition, batch);
       const records = this.#stamp(batch);
       publisher
         .publish(partition, records)
@@ -204,18 +192,6 @@ export class PublishPump {
         )
         .catch(this.#fail);
     }
-  }
-
-  /** What the transport does not take by now is made smaller where it is in no log; then all of it counts as given. */
-  #fit(partition: number, { items, firstSequence }: Batch<WindowEntry>): void {
-    const unstored = this.#unstored[partition] as Unstored;
-    const { surelyTakenBytes } = this.#options.publisher;
-    this.#surelyTakenBytes = surelyTakenBytes;
-    for (let at = 0; at < items.length; at += 1) {
-      const entry = items[at] as WindowEntry;
-      if (entry.message.bytes > surelyTakenBytes && unstored.has(firstSequence + at)) this.#largeRows.fit(entry);
-    }
-    unstored.gives(firstSequence + items.length - 1);
   }
 
   #stamp(batch: Batch<WindowEntry>): OutgoingRecord[] {
@@ -269,9 +245,6 @@ export class PublishPump {
     if (this.#failure !== null) return;
     // Also while a neighbour's refusal has everything go again: this one would only come back, and the neighbour's before it.
     if (isMysyncError(error, 'TRANSPORT_RECORD_TOO_LARGE')) {
-      // one of an earlier generation: its messages are on their way again
-      if (batch.generation !== this.#window(partition).generation) return;
-      this.#unstored[partition]?.refused(batch.firstSequence);
       const failure = this.#largeRows.meet(error, batch);
       if (failure === null) this.#renumber(error.code, 0);
       else this.#fail(failure);
@@ -310,7 +283,6 @@ export class PublishPump {
       this.#check();
       await saveIdentity(identity);
       for (const window of this.#windows) window.rewind();
-      for (const unstored of this.#unstored) unstored.rewind();
     };
     this.#renumbering = work()
       .then(

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { assertClean, Pipeline, runMysync, until } from '@mysync/harness';
 import { dlq } from './dlq.fixture.ts';
-import { limitTopic } from './topic-limit.fixture.ts';
 
 const LIMIT = 64 * 1024;
 const LARGE = 3 * LIMIT;
@@ -154,65 +153,6 @@ test('a sink key may hold the columns that choose the partition: what is left of
     "DELETE FROM t WHERE id = 1; UPDATE t SET region = 'eu', v = 'moved' WHERE id = 2; UPDATE t SET v = 'fits' WHERE id = 3; DELETE FROM t WHERE id = 4",
   );
   await pipeline.equal(['t'], 30_000);
-  await untilSetAside(pipeline, []);
-  await pipeline.stopped(mysync);
-  assertClean(mysync.stderr, []);
-});
-
-test('a table that is read again leaves the old copies of withheld rows where they are', async () => {
-  await using pipeline = await withholding('log', { onPoison: 'park' });
-  const { sql, redis, database } = pipeline;
-  await sql.query('CREATE TABLE t (id INT PRIMARY KEY, n INT, v LONGTEXT)');
-  await sql.query("INSERT INTO t VALUES (1, 0, 'one'), (2, 0, 'two'), (3, 0, 'three'), (4, 0, 'four')");
-  const mysync = pipeline.start('run');
-  await mysync.logged(/"msg":"reader started"/);
-  await pipeline.equal(['t']);
-  await sql.query(`UPDATE t SET v = REPEAT('y', ${LARGE}) WHERE id IN (1, 2)`);
-  await untilSetAside(pipeline, ['1', '2']);
-  await sql.query("SET SESSION binlog_format = 'STATEMENT'");
-  await sql.query('UPDATE t SET n = n + 1; DELETE FROM t WHERE id = 4');
-  await sql.query("SET SESSION binlog_format = 'ROW'");
-  const field = async (id: number, name: string): Promise<string> =>
-    (await redis?.client('cli', ['HGET', `${database}:t:${id}`, name]))?.trim() ?? '';
-  // the sweep comes last, and nothing else removes row 4
-  await until('row 4 to go', async () => (await field(4, 'n')) === '');
-  assert.deepEqual([await field(1, 'v'), await field(2, 'v'), await field(3, 'n')], ['one', 'two', '1']);
-  await untilSetAside(pipeline, ['1', '2']);
-  const repaired = await runMysync(['verify', '--repair', '--sink', 'redis', '--config', pipeline.configFile]);
-  assert.equal(repaired.code, 0, repaired.stdout + repaired.stderr);
-  await pipeline.equal(['t']);
-  await untilSetAside(pipeline, []);
-  await pipeline.stopped(mysync);
-});
-
-test('kafka: a topic that takes less while the reader runs: a storm of large rows costs a few rewinds, and only they are withheld', async () => {
-  await using pipeline = await Pipeline.create({
-    transport: 'kafka',
-    sinks: ['redis'],
-    partitions: 2,
-    sourceConfig: { onLargeRow: 'withhold' },
-    sinkConfig: { onPoison: 'park', maxParkedKeys: 1000 },
-  });
-  const { sql } = pipeline;
-  await sql.query('CREATE TABLE t (id INT PRIMARY KEY, v LONGTEXT)');
-  const rows = Array.from({ length: 1200 }, (_, id) => `(${id}, 'small')`);
-  await sql.query(`INSERT INTO t VALUES ${rows.join()}`);
-  const mysync = pipeline.start('run');
-  await pipeline.equal(['t']);
-  await limitTopic(pipeline, '20000');
-  await sql.query("UPDATE t SET v = IF(id % 2, REPEAT('x', 30000), 'other')");
-  await until('600 keys are set aside', async () => (await setAside(pipeline)).length === 600);
-  await until('the others are equal', async () => {
-    const found = await pipeline.differences('redis', ['t']);
-    return found.every(({ key }) => Number(key) % 2 === 1);
-  });
-  const port = Number(/"port":(\d+)/.exec(mysync.stderr)?.[1]);
-  const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
-  const counted = [...metrics.matchAll(/^mysync_reader_rewinds_total\{.*\} (\d+)/gm)];
-  const rewinds = counted.reduce((sum, [, count]) => sum + Number(count), 0);
-  assert.ok(rewinds > 0 && rewinds < 40, `${rewinds} rewinds`);
-  await sql.query("UPDATE t SET v = 'fits'");
-  await pipeline.equal(['t']);
   await untilSetAside(pipeline, []);
   await pipeline.stopped(mysync);
   assertClean(mysync.stderr, []);

@@ -5,17 +5,22 @@
  * 2. What holds at a place: the newest definition at or before it, changed by the statements between. What an operator said comes first.
  * 3. The catalogue is believed for a place only when no statement between there and now changed the table.
  * 4. What cannot be decided is an error that names the command that decides it; it is never guessed.
+ * 5. Where table maps name their columns (`typesOnly`), only types that they do not tell are asked for: statements are followed without
+ *    asking the server, charsets stay unknown, and of a statement that is not followed only the columns that it names are in doubt.
  */
 import { type BinlogPosition, compareBinlogPositions, type Logger, type TableRef, tableRefKey } from '@mysync/core';
 import type { QueryContext } from '../binlog/query-context.ts';
+import type { TableMapColumn } from '../binlog/table-map.ts';
 import type { Charsets } from '../schema/charsets.ts';
 import type { LazySession } from '../server/lazy-session.ts';
+import { tokenize } from '../stream/sql-tokens.ts';
 import { readDatabaseCharset, readDefinition, withStorableMembers } from './catalogue.ts';
 import { Undecided } from './ddl/ddl-words.ts';
 import { type DdlSetting, interpret, type TableState } from './ddl/interpret.ts';
 import { type DdlTargets, ddlTargets } from './ddl/targets.ts';
 import { type DdlHorizon, foldRef } from './ddl-horizon.ts';
 import type { TableDefinition } from './definition.ts';
+import { type LogicalTypes, logicalTypesBy } from './doubtful-types.ts';
 import {
   type DefinitionOrigin,
   type HistoryEntry,
@@ -28,6 +33,7 @@ import { questionError } from './questions.ts';
 export interface DefinitionsOptions {
   /** Of the source, for the commands that errors name. */
   readonly name: string;
+  readonly typesOnly: boolean;
   readonly index: HistoryIndex;
   readonly horizon: DdlHorizon;
   readonly session: LazySession;
@@ -49,6 +55,8 @@ interface Holding {
   readonly stuckAt: StatementEntry | undefined;
 }
 
+/** Where only types are asked for: no length is too long for it. */
+const ANY_CHARSET = 'latin1';
 /** Definitions that are added at once. */
 const ADDED_AT_ONCE = 200;
 
@@ -59,9 +67,17 @@ export class Definitions {
     this.#options = options;
   }
 
-  /** Asks the catalogue for every table of which nothing is known yet, while no statement forbids it. `from` is where reading begins. */
-  async learnFirst(from: BinlogPosition, tables: readonly TableRef[]): Promise<void> {
-    const { index, horizon, session } = this.#options;
+  get typesOnly(): boolean {
+    return this.#options.typesOnly;
+  }
+
+  /** Asks the catalogue for every table of which nothing is known yet, while no statement forbids it: what it says holds from `from` on. */
+  async learnFirst(
+    from: BinlogPosition,
+    tables: readonly TableRef[],
+    horizon: DdlHorizon = this.#options.horizon,
+  ): Promise<void> {
+    const { index, session } = this.#options;
     const unknown = tables.filter((ref) => !index.of(ref).some((entry) => entry.fact.kind === 'definition'));
     for (let i = 0; i < unknown.length; i += ADDED_AT_ONCE) {
       const found: { ref: TableRef; definition: TableDefinition }[] = [];
@@ -95,11 +111,35 @@ export class Definitions {
   async at(ref: TableRef, at: BinlogPosition, boundary: BinlogPosition): Promise<TableDefinition> {
     const holding = await this.#settle(ref, at, boundary);
     if (holding.state.kind === 'known') return holding.state.definition;
-    const { stuckAt } = holding;
-    const reason =
-      holding.state.kind === 'gone' ? 'by the statements of the log there is no such table' : holding.state.why;
-    if (stuckAt === undefined) throw await this.stop('SOURCE_SCHEMA_UNKNOWN', ref, at, '', reason);
-    throw await this.stop('SOURCE_DDL_UNDECIDED', ref, stuckAt.position, stuckAt.fact.statement, reason);
+    throw await this.#unknown(ref, at, holding, whyNot(holding.state));
+  }
+
+  /** Which of these columns, whose types their table map does not tell, are not BINARY; throws what stops the stream. */
+  async logicalTypes(
+    ref: TableRef,
+    columns: readonly TableMapColumn[],
+    at: BinlogPosition,
+    boundary: BinlogPosition,
+  ): Promise<LogicalTypes> {
+    const holding = await this.#settle(ref, at, boundary);
+    const { state } = holding;
+    const told = state.kind === 'known' ? logicalTypesBy(state.definition, columns, ref) : whyNot(state);
+    if (typeof told !== 'string') return told;
+    const now = await this.#fromCatalogue(ref, at, boundary);
+    const toldNow = now === undefined ? told : logicalTypesBy(now, columns, ref);
+    if (now !== undefined && typeof toldNow !== 'string') {
+      await this.#options.index.add([fact(ref, at, now, 'catalogue')]);
+      return toldNow;
+    }
+    if (state.kind === 'known' && holding.stuckAt === undefined) {
+      throw await this.stop('SOURCE_SCHEMA_MISFIT', ref, at, '', told);
+    }
+    throw await this.#unknown(ref, at, holding, told);
+  }
+
+  async #unknown(ref: TableRef, at: BinlogPosition, { stuckAt }: Holding, reason: string): Promise<Error> {
+    if (stuckAt === undefined) return await this.stop('SOURCE_SCHEMA_UNKNOWN', ref, at, '', reason);
+    return await this.stop('SOURCE_DDL_UNDECIDED', ref, stuckAt.position, stuckAt.fact.statement, reason);
   }
 
   /** Takes down that reading stopped, and gives the error that says what to do. */
@@ -146,13 +186,20 @@ export class Definitions {
         .map((ref) => ({ position: at, table: ref, fact: noted })),
     );
     if (base === 'drops') return;
-    for (const ref of tables) if (captures(ref)) await this.#settle(ref, at, boundary);
+    const { typesOnly } = this.#options;
+    for (const ref of tables) if (typesOnly ? follows(ref) : captures(ref)) await this.#settle(ref, at, boundary);
   }
 
   /** What holds, as a definition of its own where it can be decided now. */
   async #settle(ref: TableRef, at: BinlogPosition, boundary: BinlogPosition): Promise<Holding> {
     const holding = await this.#holding(ref, at, true);
     if (holding.settled || holding.state.kind === 'gone') return holding;
+    if (this.#options.typesOnly) {
+      const { state, stuckAt } = holding;
+      if (state.kind !== 'known' || stuckAt !== undefined) return holding;
+      await this.#options.index.add([fact(ref, at, state.definition, 'types')]);
+      return { ...holding, settled: true };
+    }
     const now = await this.#fromCatalogue(ref, at, boundary);
     const known = now ?? (holding.state.kind === 'known' ? holding.state.definition : undefined);
     if (known === undefined) return holding;
@@ -192,7 +239,10 @@ export class Definitions {
       const next = await this.#apply(entry, ref, state);
       if (next.kind !== 'unknown') {
         state = next;
-        stuckAt = undefined;
+        if (next.kind === 'gone' || entry.fact.base !== '' || !this.#options.typesOnly) stuckAt = undefined;
+      } else if (this.#options.typesOnly && state.kind === 'known' && isAlterOf(entry)) {
+        state = { kind: 'known', definition: withoutNamed(state.definition, entry.fact.statement) };
+        stuckAt ??= entry;
       } else if (state.kind !== 'unknown' || (stuckAt === undefined && entry.fact.base === 'creates')) {
         // the first that could not be followed is the one to ask about
         state = next;
@@ -204,7 +254,7 @@ export class Definitions {
 
   async #apply(entry: StatementEntry, ref: TableRef, before: TableState): Promise<TableState> {
     const { fact: noted, position } = entry;
-    const { charsets, flavor, versionNumber, foldsNames } = this.#options;
+    const { charsets, flavor, versionNumber, foldsNames, typesOnly } = this.#options;
     const { statement, database, sqlMode } = noted;
     const targets = ddlTargets(statement, database);
     if (targets.database !== '') return targets.base === 'drops' ? { kind: 'gone' } : before;
@@ -213,7 +263,7 @@ export class Definitions {
     for (const other of [...targets.tables, ...targets.sources].map((name) => foldRef(name, foldsNames))) {
       const key = tableRefKey(other);
       if (!states.has(key)) states.set(key, (await this.#holding(other, position, false)).state);
-      if (!charsetOf.has(other.database)) {
+      if (!typesOnly && !charsetOf.has(other.database)) {
         charsetOf.set(other.database, await this.#databaseCharset(other.database, position));
       }
     }
@@ -224,7 +274,7 @@ export class Definitions {
       names: charsets,
       sqlMode,
       database,
-      databaseCharset: (name) => charsetOf.get(name) ?? null,
+      databaseCharset: (name) => (typesOnly ? ANY_CHARSET : (charsetOf.get(name) ?? null)),
     };
     let after: TableState;
     try {
@@ -235,7 +285,7 @@ export class Definitions {
       if (!(error instanceof Undecided)) throw error;
       return { kind: 'unknown', why: error.message };
     }
-    if (after.kind !== 'known' || after === before) return after;
+    if (after.kind !== 'known' || after === before || typesOnly) return after;
     const { definition } = after;
     const held = await this.#options.session.use((open) => withStorableMembers(open, definition));
     return { kind: 'known', definition: held };
@@ -255,6 +305,22 @@ export class Definitions {
 
 function foldName(name: string, folds: boolean): string {
   return folds ? name.toLowerCase() : name;
+}
+
+function whyNot(state: Exclude<TableState, { kind: 'known' }>): string {
+  return state.kind === 'gone' ? 'by the statements of the log there is no such table' : state.why;
+}
+
+/** Of this one table alone. */
+function isAlterOf({ fact: { statement, database } }: StatementEntry): boolean {
+  const { tables, sources } = ddlTargets(statement, database);
+  return tables.length === 1 && sources.length === 0 && /^\s*alter\b/i.test(statement);
+}
+
+/** An ALTER TABLE changes the type of no BINARY, UUID or INET column that it does not name. */
+function withoutNamed(definition: TableDefinition, statement: string): TableDefinition {
+  const named = new Set(tokenize(statement).map(({ text }) => text.toLowerCase()));
+  return { ...definition, columns: definition.columns.filter(({ name }) => !named.has(name.toLowerCase())) };
 }
 
 function isStatement(entry: HistoryEntry): entry is StatementEntry {

@@ -8,8 +8,8 @@ import type { SchemaHistoryEntry, SchemaHistoryStore } from '@mysync/checkpoint'
 import { type BinlogPosition, type Clock, compareBinlogPositions, type TableRef, tableRefKey } from '@mysync/core';
 import { asDefinition, type TableDefinition } from './definition.ts';
 
-/** Who gave a definition. */
-export type DefinitionOrigin = 'catalogue' | 'statements' | 'operator';
+/** Who gave a definition. `types`: statements, followed for the types of columns alone, without charsets and what they do to members. */
+export type DefinitionOrigin = 'catalogue' | 'statements' | 'types' | 'operator';
 
 export type HistoryFact =
   | {
@@ -43,20 +43,21 @@ export function wholeDatabase(database: string): TableRef {
 }
 
 export class HistoryIndex {
-  readonly #store: SchemaHistoryStore;
+  readonly #store: SchemaHistoryStore | undefined;
   readonly #clock: Clock;
   /** By table, in the order of their positions, then of their addition. */
   readonly #entries = new Map<string, HistoryEntry[]>();
   #size = 0;
 
-  private constructor(store: SchemaHistoryStore, clock: Clock) {
+  private constructor(store: SchemaHistoryStore | undefined, clock: Clock) {
     this.#store = store;
     this.#clock = clock;
   }
 
-  /** Begins a history where there is none. */
-  static async open(store: SchemaHistoryStore, clock: Clock): Promise<HistoryIndex> {
+  /** Begins a history where there is none. Without a store it lives as long as its reader. */
+  static async open(store: SchemaHistoryStore | undefined, clock: Clock): Promise<HistoryIndex> {
     const index = new HistoryIndex(store, clock);
+    if (store === undefined) return index;
     const stored = await store.load();
     if (stored === null) await store.begin();
     for (const entry of stored?.entries ?? []) {
@@ -97,7 +98,7 @@ export class HistoryIndex {
     if (facts.length === 0) return;
     const recordedAt = new Date(this.#clock.now()).toISOString();
     const entries = facts.map((fact) => ({ ...fact, recordedAt }));
-    await this.#store.append(entries.map(storedEntry));
+    await this.#store?.append(entries.map(storedEntry));
     for (const entry of entries) this.#put(entry);
   }
 
@@ -123,11 +124,16 @@ export class HistoryIndex {
     await this.#drop(new Set(this.all().filter(({ fact }) => fact.kind !== 'skip' && fact.kind !== 'question')));
   }
 
+  /** What says too little for rows whose maps have no metadata. */
+  async forgetTypes(): Promise<void> {
+    await this.#drop(new Set(this.all().filter(({ fact }) => fact.kind === 'definition' && fact.origin === 'types')));
+  }
+
   /** Others may be added meanwhile: those stay. */
   async #drop(dropped: ReadonlySet<HistoryEntry>): Promise<void> {
     if (dropped.size === 0) return;
     const texts = new Set([...dropped].map((entry) => JSON.stringify(storedEntry(entry))));
-    await this.#store.prune((entry) => !texts.has(JSON.stringify(entry)));
+    await this.#store?.prune((entry) => !texts.has(JSON.stringify(entry)));
     for (const [key, entries] of this.#entries) {
       const kept = entries.filter((entry) => !dropped.has(entry));
       if (kept.length === 0) this.#entries.delete(key);

@@ -20,19 +20,15 @@ export class KeptHistory {
     this.#options = options;
   }
 
-  /** undefined where nothing is kept. */
-  async open(from: SourcePosition): Promise<HistoryIndex | undefined> {
+  async open(from: SourcePosition): Promise<HistoryIndex> {
     const { schemaHistory, rowMetadata, clock } = this.#options;
-    if (schemaHistory === undefined) {
-      if (rowMetadata === 'full') return undefined;
+    if (schemaHistory === undefined && rowMetadata === 'history') {
       throw coreErrors.INTERNAL({ message: 'rowMetadata is history, but there is no store for one' });
     }
     const index = await HistoryIndex.open(schemaHistory, clock);
-    if (rowMetadata === 'full') await index.forgetDefinitions();
-    else {
-      await this.#prune(index, from);
-      this.#index = index;
-    }
+    if (rowMetadata === 'history') await index.forgetTypes();
+    await this.#prune(index, from);
+    this.#index = index;
     return index;
   }
 

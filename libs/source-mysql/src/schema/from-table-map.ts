@@ -4,6 +4,7 @@ import { formatTableRef } from '@mysync/core';
 import { TYPE } from '../binlog/column-types.ts';
 import type { TableMapColumn } from '../binlog/table-map.ts';
 import { sourceErrors } from '../errors.ts';
+import type { LogicalTypes } from '../history/doubtful-types.ts';
 import type { Charsets } from './charsets.ts';
 import { type BaseType, type ColumnShape, GEOMETRY_TYPES } from './column-shape.ts';
 
@@ -14,7 +15,8 @@ const INTEGERS: ReadonlyMap<number, BaseType> = new Map([
   [TYPE.LONG, 'int'],
   [TYPE.LONGLONG, 'bigint'],
 ]);
-const BINARY_COLLATION = 63;
+/** Of bytes. */
+export const BINARY_COLLATION = 63;
 const BLOBS: readonly BaseType[] = ['blob', 'tinyblob', 'blob', 'mediumblob', 'longblob'];
 const TEXTS: readonly BaseType[] = ['text', 'tinytext', 'text', 'mediumtext', 'longtext'];
 
@@ -26,7 +28,7 @@ export function shapeOf(
   column: TableMapColumn,
   table: TableRef,
   charsets: Charsets,
-  logical: ReadonlyMap<string, 'uuid' | 'inet4' | 'inet6'>,
+  logical: LogicalTypes,
 ): ColumnShape {
   const plain = {
     name: column.name,

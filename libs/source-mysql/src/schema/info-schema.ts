@@ -19,7 +19,7 @@ export async function readColumnShapes(session: ServerSession, ref: TableRef): P
   );
   const shapes: ColumnShape[] = [];
   for (const row of rows) {
-    const shape = shapeOfRow(row);
+    const shape = shapeOfRow(row, session.facts.flavor);
     if (shape === undefined) {
       return { shapes, unsupported: { column: row['name'] ?? '', type: row['type'] ?? '' } };
     }
@@ -64,7 +64,7 @@ const BASES = new Set<string>([
   'vector',
 ] satisfies BaseType[]);
 
-function shapeOfRow(row: TextRow): ColumnShape | undefined {
+function shapeOfRow(row: TextRow, flavor: 'mysql' | 'mariadb'): ColumnShape | undefined {
   const data = (row['data'] ?? '').toLowerCase();
   const type = row['type'] ?? '';
   const base = baseOf(data);
@@ -94,8 +94,12 @@ function shapeOfRow(row: TextRow): ColumnShape | undefined {
     case 'char':
     case 'varchar':
       return { ...shape, length: Number(row['chars']), charset: row['charset'] ?? '' };
-    case 'vector':
-      return { ...shape, length: Number(/\((\d+)\)/.exec(type)?.[1] ?? 0) };
+    case 'vector': {
+      const dimensions = Number(/\((\d+)\)/.exec(type)?.[1] ?? 0);
+      // MariaDB's is a VARBINARY in the log (seen on 11.8), of four bytes a dimension
+      if (flavor === 'mariadb') return { ...shape, base: 'varbinary', length: 4 * dimensions };
+      return { ...shape, length: dimensions };
+    }
     case 'json':
       return { ...shape, charset: 'utf8mb4' };
     case 'uuid':

@@ -1,41 +1,38 @@
 /**
  * What the stream knows of tables: for each, the map it saw last and what was made of it.
  *
- * A table map is looked at once per version: equal bytes mean an equal table. What the map does not say (MariaDB's logical types,
- * whether it is a sequence) is asked from the catalogue then.
+ * A table map is looked at once per version: equal bytes mean an equal table, until a statement changes it. What the map does not say is
+ * asked then: MariaDB's logical types from the definitions by position, whether a key is the primary one from the catalogue.
  */
 import { type BinlogPosition, formatBinlogPosition, formatTableRef, type TableRef, tableRefKey } from '@mysync/core';
 import { compileTable } from '@mysync/wire';
 import { columnReader } from '../binlog/row-reader.ts';
 import { readTableMap, type TableMap, type TableMapColumn } from '../binlog/table-map.ts';
 import { sourceErrors } from '../errors.ts';
-import { periodOf, primaryKeyOf, type TableDefinition, uniqueKeysOf } from '../history/definition.ts';
+import { primaryKeyOf, uniqueKeysOf } from '../history/definition.ts';
 import type { Definitions } from '../history/definitions.ts';
+import { isDoubtful, type LogicalTypes } from '../history/doubtful-types.ts';
 import { fit, Misfit } from '../history/fit.ts';
 import type { ResolvedOptions } from '../options.ts';
 import type { LazySession } from '../server/lazy-session.ts';
 import { compileTranscription, type TranscribedTable } from '../transcribe/compile-table.ts';
-import type { RowPeriod } from '../transcribe/current-rows.ts';
 import type { Charsets } from './charsets.ts';
 import type { ColumnShape } from './column-shape.ts';
 import { shapeOf } from './from-table-map.ts';
 import { buildSchema, chooseKey, type KeyChoice, keyInLog } from './key-choice.ts';
-import { periodInLog, rowPeriodOf, withoutEnd } from './period.ts';
-import { type CascadingKey, readCascades, readTableFacts, type TableFacts } from './table-facts.ts';
+import { type CascadingKey, readCascades, readTableFacts } from './table-facts.ts';
 
 export interface KnownTable extends TranscribedTable {
   readonly ref: TableRef;
   readonly columnCount: number;
-  /** Its rows cannot be told from the history that is logged with them. */
-  readonly isUnclear: boolean;
 }
 
 export interface TableBookOptions extends Pick<ResolvedOptions, 'captures' | 'tableRule' | 'logger'> {
   readonly flavor: 'mysql' | 'mariadb';
   readonly session: LazySession;
   readonly charsets: Charsets;
-  /** For table maps without full metadata; undefined: those are an error. */
-  readonly definitions?: Definitions | undefined;
+  /** For what table maps do not say; undefined: on MySQL nothing, where maps without full metadata are an error. */
+  readonly definitions?: Pick<Definitions, 'typesOnly' | 'logicalTypes' | 'at' | 'stop'> | undefined;
   /** Captured tables that are there at the start. */
   readonly listed: readonly TableRef[];
   /** By key: tables that were captured before, and may be gone. What this book learns is added, for the next one. */
@@ -53,7 +50,6 @@ interface TableMeaning {
   readonly columns: readonly TableMapColumn[];
   readonly shapes: readonly ColumnShape[];
   readonly key: KeyChoice;
-  readonly period: RowPeriod | 'unclear' | null;
 }
 
 interface Page {
@@ -187,16 +183,14 @@ export class TableBook {
     const meaning =
       map.columns === undefined
         ? await this.#fromHistory(map, ref, at, boundary)
-        : await this.#fromMap(map, map.columns, ref, at);
+        : await this.#fromMap(map, map.columns, ref, at, boundary);
     if (meaning === null) return null;
     const { columns, shapes, key } = meaning;
-    const isUnclear = meaning.period === 'unclear';
-    const period = meaning.period === 'unclear' ? null : meaning.period;
     const rule = this.#options.tableRule(ref);
-    const schema = buildSchema(ref, shapes.slice(0, period?.published), key, rule);
+    const schema = buildSchema(ref, shapes, key, rule);
     const plan = compileTable({ schema, ...(rule.partitionBy === undefined ? {} : { partitionBy: rule.partitionBy }) });
     const readers = columns.map((column, i) => columnReader(column, shapes[i] as ColumnShape, charsets));
-    return { ref, columnCount: map.columnCount, isUnclear, ...compileTranscription(plan, readers, period) };
+    return { ref, columnCount: map.columnCount, ...compileTranscription(plan, readers) };
   }
 
   async #fromMap(
@@ -204,24 +198,38 @@ export class TableBook {
     columns: readonly TableMapColumn[],
     ref: TableRef,
     at: BinlogPosition,
+    boundary: BinlogPosition,
   ): Promise<TableMeaning | null> {
     const { session, charsets, logger } = this.#options;
     if (columns.map((column) => column.name).join(',') === SEQUENCE) return null;
     const facts = await session.use((open) => readTableFacts(open, ref));
+    if (facts?.versioned === true) throw tableVersioned(ref);
     if (facts === undefined) {
       const where = { table: formatTableRef(ref), position: formatBinlogPosition(at) };
       logger.debug(where, 'table is in the log but no longer on the server');
     }
     await this.#prepare(columns.map((column) => charsets.charsetOf(column.collationId)));
-    const named = map.primaryKey.map((index) => columns[index]?.name ?? '');
-    const found = this.#options.flavor === 'mariadb' ? periodInLog(columns, named, facts) : null;
-    const versioned = found === 'unclear' ? null : found;
+    const logical = await this.#logicalTypes(columns, ref, at, boundary);
     return {
       columns,
-      shapes: columns.map((column) => shapeOf(column, ref, charsets, logicalTypes(facts))),
-      key: keyInLog(withoutEnd(named, versioned?.period ?? null), facts),
-      period: found === 'unclear' ? found : (found?.rows ?? null),
+      shapes: columns.map((column) => shapeOf(column, ref, charsets, logical)),
+      key: keyInLog(
+        map.primaryKey.map((index) => columns[index]?.name ?? ''),
+        facts,
+      ),
     };
+  }
+
+  async #logicalTypes(
+    columns: readonly TableMapColumn[],
+    ref: TableRef,
+    at: BinlogPosition,
+    boundary: BinlogPosition,
+  ): Promise<LogicalTypes> {
+    const doubtful = this.#options.flavor === 'mariadb' ? columns.filter(isDoubtful) : [];
+    const { definitions } = this.#options;
+    if (doubtful.length === 0 || definitions === undefined) return new Map();
+    return await definitions.logicalTypes(ref, doubtful, at, boundary);
   }
 
   async #fromHistory(
@@ -231,7 +239,7 @@ export class TableBook {
     boundary: BinlogPosition,
   ): Promise<TableMeaning | null> {
     const { definitions, charsets } = this.#options;
-    if (definitions === undefined) {
+    if (definitions === undefined || definitions.typesOnly) {
       throw sourceErrors.SOURCE_ROW_METADATA_MISSING({
         message: `the log does not name the columns of ${formatTableRef(ref)}`,
         where: { table: formatTableRef(ref), position: formatBinlogPosition(at) },
@@ -239,14 +247,14 @@ export class TableBook {
     }
     const definition = await definitions.at(ref, at, boundary);
     if (definition.sequence) return null;
+    if (definition.versioned) throw tableVersioned(ref);
     await this.#prepare([
       ...definition.columns.map((column) => column.charset ?? undefined),
       ...map.bareColumns.map((column) => charsets.charsetOf(column.collationId ?? 0)),
     ]);
     try {
       const fitted = fit(definition, map.bareColumns, ref, charsets);
-      const key = chooseKey(fitted.shapes, primaryKeyOf(definition), uniqueKeysOf(definition));
-      return { ...fitted, key, period: rowPeriodIn(definition, fitted.columns) };
+      return { ...fitted, key: chooseKey(fitted.shapes, primaryKeyOf(definition), uniqueKeysOf(definition)) };
     } catch (error) {
       if (!(error instanceof Misfit)) throw error;
       throw await definitions.stop('SOURCE_SCHEMA_MISFIT', ref, at, '', error.message);
@@ -260,23 +268,16 @@ export class TableBook {
   }
 }
 
-function rowPeriodIn(definition: TableDefinition, columns: readonly TableMapColumn[]): RowPeriod | null {
-  const period = periodOf(definition);
-  if (period === null) return null;
-  const names = columns.map((column) => column.name);
-  const rows = rowPeriodOf(names, period);
-  if (rows === undefined)
-    throw new Misfit(`the columns of the period, ${period.start} and ${period.end}, are not there`);
-  return rows;
-}
-
-function logicalTypes(facts: TableFacts | undefined): TableFacts['logicalTypes'] {
-  return facts?.logicalTypes ?? new Map();
-}
-
 /** Databases that belong to the server: nobody captures those. */
 function isServersOwn(database: string): boolean {
   return (
     database === 'mysql' || database === 'sys' || database === 'performance_schema' || database === 'information_schema'
   );
+}
+
+export function tableVersioned(ref: TableRef): Error {
+  return sourceErrors.SOURCE_TABLE_VERSIONED({
+    message: `table ${formatTableRef(ref)} is system-versioned`,
+    where: { table: formatTableRef(ref) },
+  });
 }

@@ -3,22 +3,14 @@ import type { TableRef } from '@mysync/core';
 import { quoteTable } from '../server/dialect.ts';
 import { SERVER_ERRORS, serverErrorNumber } from '../server/mysql-error.ts';
 import type { ServerSession, TextRow } from '../server/session.ts';
-import { HIDDEN_PERIOD, type Period, withoutEnd } from './period.ts';
-
-type LogicalType = 'uuid' | 'inet4' | 'inet6';
 
 export interface TableFacts {
   readonly ref: TableRef;
-  /** Of a system-versioned table: its rows are current for a time, its keys are told without it. */
-  readonly period: Period | null;
-  /** Empty on MySQL. */
-  readonly columnNames: ReadonlySet<string>;
+  readonly versioned: boolean;
   readonly sequence: boolean;
   readonly primaryKey: readonly string[];
   /** Column names of the unique keys that name every row (no NULL, no prefix, no expression), in the server's order. */
   readonly uniqueKeys: readonly (readonly string[])[];
-  /** MariaDB's types that the log shows as BINARY, by column name. */
-  readonly logicalTypes: ReadonlyMap<string, LogicalType>;
 }
 
 /** Tables of the server that a filter wants; never those of the server itself. */
@@ -58,52 +50,13 @@ export async function readTableFacts(session: ServerSession, ref: TableRef): Pro
   const type = table['type'] ?? '';
   const keys = await showKeys(session, ref);
   if (keys === undefined) return undefined;
-  const columns = session.facts.flavor === 'mariadb' ? await readColumnRoles(session, ref) : [];
-  const period = periodOf(type === 'SYSTEM VERSIONED', columns);
-  const named = (key: Key | undefined): readonly string[] => withoutEnd(key?.columns ?? [], period);
   return {
     ref,
-    period,
-    columnNames: new Set(columns.map(({ name }) => name)),
+    versioned: type === 'SYSTEM VERSIONED',
     sequence: type === 'SEQUENCE',
-    primaryKey: named(keys.get('PRIMARY')),
-    uniqueKeys: [...keys].filter(([name, key]) => name !== 'PRIMARY' && key.namesRows).map(([, key]) => named(key)),
-    logicalTypes: new Map(columns.flatMap(({ name, type: base }) => (isLogical(base) ? [[name, base] as const] : []))),
+    primaryKey: keys.get('PRIMARY')?.columns ?? [],
+    uniqueKeys: [...keys].filter(([name, key]) => name !== 'PRIMARY' && key.namesRows).map(([, key]) => key.columns),
   };
-}
-
-export interface ColumnRole {
-  readonly name: string;
-  /** As information_schema has it, in lower case. */
-  readonly type: string;
-  /** ROW START or ROW END, or the expression of a generated column; '' for others. */
-  readonly generated: string;
-}
-
-/** Of a MariaDB table. */
-export async function readColumnRoles(session: ServerSession, ref: TableRef): Promise<readonly ColumnRole[]> {
-  const rows = await session.query(
-    `SELECT COLUMN_NAME AS name, DATA_TYPE AS type, GENERATION_EXPRESSION AS expression
-     FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?`,
-    [ref.database, ref.table],
-  );
-  return rows.map((row) => ({
-    name: row['name'] ?? '',
-    type: (row['type'] ?? '').toLowerCase(),
-    generated: row['expression'] ?? '',
-  }));
-}
-
-/** The columns are asked after the table: what they say goes first. */
-function periodOf(isVersioned: boolean, columns: readonly ColumnRole[]): Period | null {
-  const start = columns.find(({ generated }) => generated === 'ROW START')?.name;
-  const end = columns.find(({ generated }) => generated === 'ROW END')?.name;
-  if (start !== undefined && end !== undefined) return { start, end, isHidden: false };
-  return isVersioned ? HIDDEN_PERIOD : null;
-}
-
-function isLogical(type: string): type is LogicalType {
-  return type === 'uuid' || type === 'inet4' || type === 'inet6';
 }
 
 /**

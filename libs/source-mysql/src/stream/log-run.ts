@@ -21,7 +21,7 @@ import { TableBook } from '../schema/table-book.ts';
 import { listTables, listViews } from '../schema/table-facts.ts';
 import { logsCascades, NATIVE_FOREIGN_KEYS } from '../server/dialect.ts';
 import { LazySession } from '../server/lazy-session.ts';
-import { checkPosition, logFiles, replicaName } from '../server/log-state.ts';
+import { checkPosition, currentPosition, logFiles, replicaName } from '../server/log-state.ts';
 import { freeServerId } from '../server/server-id.ts';
 import { formatHost, type ServerFacts, ServerSession } from '../server/session.ts';
 import type { RowsTranscriber } from '../transcribe/rows-transcriber.ts';
@@ -52,7 +52,7 @@ export interface LogRunOptions {
   readonly from: SourcePosition;
   /** Of the server that was read before; undefined: any. */
   readonly serverUuid: string | undefined;
-  readonly history: HistoryIndex | undefined;
+  readonly history: HistoryIndex;
   /** These four are shared by all connections of the stream. */
   readonly transcriber: RowsTranscriber;
   readonly identity: ReplicaIdentity;
@@ -235,24 +235,31 @@ export class LogRun {
           stopsAtEnd: true,
         });
       const foldsNames = names.get('lower_case_table_names') !== '0';
-      const definitions =
-        source.rowMetadata === 'full' || history === undefined
-          ? undefined
-          : new Definitions({
-              ...source,
-              ...facts,
-              index: history,
-              horizon: new DdlHorizon({
-                signal: this.#options.signal,
-                foldsNames,
-                statementText: (bytes, collationId) => charsets.statementText(bytes, collationId, this.#lookups),
-                open: openBeside,
-              }),
-              session: this.#lookups,
-              charsets,
-              foldsNames,
-            });
-      if (start.file !== '') await definitions?.learnFirst(start, listed);
+      // MySQL's table maps say everything, and nobody notes its statements then
+      const mapsTellAll = source.rowMetadata === 'full' && facts.flavor === 'mysql';
+      if (mapsTellAll) await history.forgetDefinitions();
+      const newHorizon = (): DdlHorizon =>
+        new DdlHorizon({
+          signal: this.#options.signal,
+          foldsNames,
+          statementText: (bytes, collationId) => charsets.statementText(bytes, collationId, this.#lookups),
+          open: openBeside,
+        });
+      const definitions = mapsTellAll
+        ? undefined
+        : new Definitions({
+            ...source,
+            ...facts,
+            typesOnly: source.rowMetadata === 'full',
+            index: history,
+            horizon: newHorizon(),
+            session: this.#lookups,
+            charsets,
+            foldsNames,
+          });
+      // few tables need them: nothing is read ahead for the others
+      if (definitions?.typesOnly) await definitions.learnFirst(await currentPosition(session), listed, newHorizon());
+      else if (start.file !== '') await definitions?.learnFirst(start, listed);
       const book = new TableBook({
         ...source,
         flavor: facts.flavor,

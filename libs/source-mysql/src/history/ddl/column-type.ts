@@ -145,7 +145,8 @@ export function readColumnType(words: DdlWords, setting: TypeSetting): ColumnTyp
     }
     case 'VECTOR': {
       const [length = MYSQL_VECTOR_DIMENSIONS] = words.numbers(1);
-      if (setting.flavor !== 'mysql') throw new Undecided('a VECTOR of MariaDB is not known');
+      // as in its log
+      if (setting.flavor !== 'mysql') return { ...NONE, base: 'varbinary', length: 4 * length };
       return { ...NONE, base: 'vector', length };
     }
     default: {
