@@ -2,7 +2,8 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { textConnection } from '@mysync/harness';
+import { runMysync, textConnection } from '@mysync/harness';
+import type { Dice } from './dice.ts';
 import type { FaultKind } from './fault-kinds.ts';
 import { Finding, untilMysync } from './finding.ts';
 import { KafkaEye } from './log-eye.ts';
@@ -51,6 +52,29 @@ async function startAgain(scene: Scene): Promise<void> {
   await rm(join(scene.dataFolder, 'checkpoints'), { recursive: true, force: true });
 }
 
+/** The other remedy: the sinks go on as they are. Not where the checkpoint was in the lost log, too. */
+async function recoverLog(scene: Scene): Promise<void> {
+  for (const actor of scene.actors) await actor.kill();
+  const { code, stderr } = await runMysync(['recover', '--yes', '--config', scene.configFile]);
+  if (code !== 0) throw new Finding(`mysync recover ended with ${code}: ${stderr.slice(0, 1000)}`);
+  scene.watch.markersMoved('redis');
+}
+
+/** One of the remedies for a log that is gone, and what belongs to it. Nobody looks at a sink that is emptied. */
+async function remedy(scene: Scene, dice: Dice, until: () => Promise<void>, then: () => Promise<void>): Promise<void> {
+  if (scene.setting.checkpoint !== 'topic' && dice.chance(0.5)) {
+    await until();
+    await recoverLog(scene);
+    await then();
+    return;
+  }
+  await scene.watch.unseen('redis', async () => {
+    await until();
+    await startAgain(scene);
+    await then();
+  });
+}
+
 const emptied: FaultKind = {
   name: 'redis emptied',
   weight: 0.4,
@@ -77,21 +101,23 @@ const logRemoved: FaultKind = {
   fits: (setting) => setting.transport === 'log' && onlyRedis(setting),
   settled: true,
   ends: true,
-  strike: async (scene) => {
+  strike: async (scene, dice) => {
+    // the log has changes that no sink has
+    for (const writer of scene.writers) await writer.kill();
+    await sleep(500);
     for (const actor of scene.actors) await actor.kill();
     await scene.watch.closeBooks();
     await scene.closeLog();
     await rm(join(scene.dataFolder, 'log'), { recursive: true });
+    const refused = async (): Promise<void> => {
+      for (const reader of scene.readers) {
+        reader.start();
+        reader.mayEnd();
+        await told(scene, ['READER_TOPIC_CHANGED'], false);
+      }
+    };
     return async () => {
-      await scene.watch.unseen('redis', async () => {
-        for (const reader of scene.readers) {
-          reader.start();
-          reader.mayEnd();
-          await told(scene, ['READER_TOPIC_CHANGED'], false);
-        }
-        await startAgain(scene);
-        scene.watch.openBooks();
-      });
+      await remedy(scene, dice, refused, async () => scene.watch.openBooks());
       startAll(scene);
     };
   },
@@ -155,19 +181,21 @@ function topicGone(name: string, destroy: (scene: Scene) => Promise<void>): Faul
     fits: (setting) => setting.transport === 'kafka' && onlyRedis(setting),
     settled: true,
     ends: true,
-    strike: async (scene) => {
+    strike: async (scene, dice) => {
       scene.excuse = OTHER_TOPIC;
       await scene.watch.closeBooks();
+      const refused = async (): Promise<void> => {
+        await destroy(scene);
+        await told(scene, ['READER_TOPIC_CHANGED'], false);
+        for (const reader of scene.readers) reader.mayEnd();
+      };
+      const done = async (): Promise<void> => {
+        await scene.closeLog();
+        scene.excuse = null;
+        scene.watch.openBooks();
+      };
       return async () => {
-        await scene.watch.unseen('redis', async () => {
-          await destroy(scene);
-          await told(scene, ['READER_TOPIC_CHANGED'], false);
-          for (const reader of scene.readers) reader.mayEnd();
-          await startAgain(scene);
-          await scene.closeLog();
-          scene.excuse = null;
-          scene.watch.openBooks();
-        });
+        await remedy(scene, dice, refused, done);
         startAll(scene);
       };
     },

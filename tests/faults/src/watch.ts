@@ -168,8 +168,7 @@ export class Watch {
 
   /** Nobody looks at that sink while `action` puts it back to an older state, after which it starts afresh. */
   async unseen(sinkName: string, action: () => Promise<void>): Promise<void> {
-    const sink = this.#sinks.find(({ eye }) => eye.name === sinkName);
-    if (sink === undefined) throw new Error(`no sink ${sinkName}`);
+    const sink = this.#named(sinkName);
     sink.paused = true;
     sink.era += 1;
     await sink.looking;
@@ -182,10 +181,22 @@ export class Watch {
 
   /** The sink's markers were removed on purpose: those to come begin anew. */
   markersRemoved(sinkName: string): void {
-    const sink = this.#sinks.find(({ eye }) => eye.name === sinkName);
-    if (sink === undefined) throw new Error(`no sink ${sinkName}`);
+    const sink = this.#named(sinkName);
     sink.era += 1;
     sink.markers.removed();
+  }
+
+  /** The sink's markers were put onto another log on purpose; its rows are what they were, and must not go back. */
+  markersMoved(sinkName: string): void {
+    const sink = this.#named(sinkName);
+    sink.era += 1;
+    sink.markers.putBack(this.#options.partitions);
+  }
+
+  #named(sinkName: string): SinkWatch {
+    const sink = this.#sinks.find(({ eye }) => eye.name === sinkName);
+    if (sink === undefined) throw new Error(`no sink ${sinkName}`);
+    return sink;
   }
 
   async #follow(sink: SinkWatch): Promise<void> {
