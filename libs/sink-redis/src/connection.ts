@@ -2,7 +2,7 @@ import { causeText } from '@mysync/core';
 import { sinkErrors } from '@mysync/sink';
 import { Redis } from 'ioredis';
 import { EncodedCommand } from './encoded-command.ts';
-import { isReply, redisFailure } from './failure.ts';
+import { isReply, openingFailure, redisFailure } from './failure.ts';
 import type { RedisAddress, RedisSettings } from './options.ts';
 
 export type Argument = string | Buffer;
@@ -33,7 +33,8 @@ export class RedisConnection {
     this.name = `${address.host}:${address.port}`;
     this.settings = settings;
     redis.on('error', (error: Error) => {
-      this.#failure ??= redisFailure(error, this.name);
+      // A reply that no call waits for belongs to the handshake.
+      this.#failure ??= openingFailure(error, this.name);
     });
     this.#closed = new Promise((resolve) => redis.once('end', resolve));
   }
@@ -65,7 +66,7 @@ export class RedisConnection {
       await connection.#askLimits();
     } catch (error) {
       connection.destroy('not connected');
-      throw connection.#failure ?? redisFailure(error, connection.name);
+      throw connection.#failure ?? openingFailure(error, connection.name);
     } finally {
       clearTimeout(deadline);
     }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { redisFailure, replyCode } from './failure.ts';
+import { openingFailure, redisFailure, replyCode } from './failure.ts';
 import { parseAddress, SlotMap } from './slot-map.ts';
 
 function reply(message: string): Error {
@@ -32,6 +32,20 @@ test('Redis errors by their code: again later, or never', () => {
   }
   assert.equal(redisFailure(new Error('connect ECONNREFUSED 127.0.0.1:1'), 'h:1').code, 'SINK_UNREACHABLE');
   assert.equal(replyCode(new Error('')), '');
+});
+
+test('what keeps a connection from being opened passes, but for credentials', () => {
+  for (const [message, code, retriable] of [
+    ['ERR max number of clients reached', 'SINK_UNREACHABLE', true],
+    ['ERR DB index is out of range', 'SINK_UNREACHABLE', true],
+    ['LOADING Redis is loading the dataset in memory', 'SINK_UNREACHABLE', true],
+    ['WRONGPASS invalid username-password pair or user is disabled.', 'SINK_DENIED', false],
+    ['NOAUTH HELLO must be called with the client already authenticated', 'SINK_DENIED', false],
+  ] as const) {
+    const error = openingFailure(reply(message), 'h:1');
+    assert.deepEqual([error.code, error.retriable], [code, retriable], message);
+    assert.match(error.message, new RegExp(`^Redis at h:1: ${message.slice(0, 10)}`));
+  }
 });
 
 test('an error does not carry the arguments that ioredis keeps on its own', () => {

@@ -26,6 +26,16 @@ export function noErrors(replies: readonly unknown[], where: string): readonly u
   return replies;
 }
 
+/**
+ * What keeps a connection from being opened. Only denied credentials are final: the rest (no room for another client, no such database, a
+ * proxy's own refusal) mostly has no code word, and passes as the server's settings do.
+ */
+export function openingFailure(error: unknown, where: string): MysyncError {
+  const failure = redisFailure(error, where);
+  if (failure.code !== 'REDIS_REPLY_UNEXPECTED') return failure;
+  return sinkErrors.SINK_UNREACHABLE({ message: failure.message, where: { server: where } });
+}
+
 /** `where`: the server, as host:port. The text of the cause only: ioredis keeps a failed command's arguments on the error. */
 export function redisFailure(error: unknown, where: string): MysyncError {
   if (isMysyncError(error)) return error;

@@ -255,6 +255,26 @@ test('eviction, role and password are found by the check; no error shows the pas
   admin.disconnect();
 });
 
+test('a server that has no room for another client, or whose handshake fails otherwise: again later; wrong credentials are final', async () => {
+  await using server = await startServer('redis', { args: ['--databases', '4'] });
+  const address = addressOf(server);
+  using admin = Object.assign(new Redis(address), { [Symbol.dispose]: () => admin.disconnect() });
+  const stream = { topic: 't', partition: 0 };
+  await admin.call('ACL', 'SETUSER', 'mysync', 'on', '>geheim', 'allkeys', 'allcommands');
+  const login = { username: 'mysync', password: 'geheim' };
+  for (const options of [{}, login, { db: 3 }, { ...login, db: 3 }]) {
+    await using sink = sinkOn(address, options);
+    await admin.config('SET', 'maxclients', '1');
+    await assert.rejects(sink.readMarker(stream), retriable('SINK_UNREACHABLE'), JSON.stringify(options));
+    await admin.config('SET', 'maxclients', '100');
+    assert.equal(await sink.readMarker(stream), null, 'it was let in as soon as there was room');
+  }
+  await using nowhere = sinkOn(address, { ...login, db: 9 });
+  await assert.rejects(nowhere.readMarker(stream), retriable('SINK_UNREACHABLE'));
+  await using stranger = sinkOn(address, { ...login, password: 'falsch' });
+  await assert.rejects(stranger.readMarker(stream), (error) => isMysyncError(error, 'SINK_DENIED') && !error.retriable);
+});
+
 test('a master that becomes a replica under us: retriable, doubt, and on to the new master', async () => {
   await using one = await startServer('redis');
   await using two = await startServer('redis');
