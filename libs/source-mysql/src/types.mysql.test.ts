@@ -40,6 +40,38 @@ const binary = { ask: 'HEX(c)', show: hex };
 const number = { ask: 'c + 0e0', show: (value: unknown): string => String(Number(value)) };
 const unsignedMax = ['255', '65535', '16777215', '4294967295', '18446744073709551615'];
 
+/** All that information_schema.CHARACTER_SETS has with MAXLEN 1 on both servers, but for ascii and binary. */
+const SINGLE_BYTE_CHARSETS = [
+  ...[
+    'armscii8',
+    'cp1250',
+    'cp1251',
+    'cp1256',
+    'cp1257',
+    'cp850',
+    'cp852',
+    'cp866',
+    'dec8',
+    'geostd8',
+    'greek',
+    'hebrew',
+  ],
+  ...[
+    'hp8',
+    'keybcs2',
+    'koi8r',
+    'koi8u',
+    'latin1',
+    'latin2',
+    'latin5',
+    'latin7',
+    'macce',
+    'macroman',
+    'swe7',
+    'tis620',
+  ],
+];
+
 const CASES: readonly TypeCase[] = [
   ...['tinyint', 'smallint', 'mediumint', 'int', 'bigint'].flatMap((type, i) => [
     {
@@ -159,7 +191,7 @@ const CASES: readonly TypeCase[] = [
   },
   { type: "set('x','y','z w')", values: ["'x'", "'x,z w'", "''", "'nonsense'"] },
   { type: `set(${Array.from({ length: 64 }, (_, i) => `'m${i}'`).join(',')})`, values: ["'m0,m31,m32,m63'", "'m63'"] },
-  ...['latin1', 'latin2', 'cp1251', 'koi8r', 'greek', 'cp850', 'swe7', 'macroman'].map((charset) => ({
+  ...SINGLE_BYTE_CHARSETS.map((charset) => ({
     type: `varchar(300) CHARACTER SET ${charset}`,
     spelled: 'varchar(300)',
     values: [
@@ -171,6 +203,7 @@ const CASES: readonly TypeCase[] = [
   { type: 'varchar(20) CHARACTER SET sjis', spelled: 'varchar(20)', values: ["'テスト～'", "'ｱｲ漢\\\\'"] },
   { type: 'varchar(20) CHARACTER SET cp932', spelled: 'varchar(20)', values: ["'テスト①～'"] },
   { type: 'varchar(20) CHARACTER SET ujis', spelled: 'varchar(20)', values: ["'日本語～丂'"] },
+  { type: 'varchar(20) CHARACTER SET eucjpms', spelled: 'varchar(20)', values: ["'日本語①～'"] },
   { type: 'varchar(20) CHARACTER SET euckr', spelled: 'varchar(20)', values: ["'한국어'"] },
   { type: 'varchar(20) CHARACTER SET gb2312', spelled: 'varchar(20)', values: ["'测试'"] },
   { type: 'varchar(20) CHARACTER SET gb18030', spelled: 'varchar(20)', values: ["'测试😀𠀀'"], only: 'mysql' },
