@@ -1,6 +1,7 @@
 /** Rows are read with the columns of their own moment: cases B1, B3 to B7, B9, B10, B13, B14, A13, A20. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { randomName } from '@mysync/harness';
 import { createConnection } from 'mysql2/promise';
 import type { BinlogSource, SourceItem } from './port.ts';
 import { FLAVORS, readItems, readSnapshot, replay, rowsOf, TestDatabase } from './testing.fixture.ts';
@@ -28,20 +29,61 @@ for (const flavor of FLAVORS) {
         item.kind === 'truncate' || item.kind === 'ddl' ? [`${item.kind} ${item.table.table}`] : [],
       );
 
+    it('statements that change no table do not stop it, among rows (B8)', async () => {
+      const [role, user] = [randomName('role'), randomName('user')];
+      const mariadb = [
+        'CREATE SEQUENCE s8 CACHE 2',
+        'SELECT NEXTVAL(s8)',
+        'ALTER SEQUENCE s8 INCREMENT BY 5 CACHE 100',
+        'SELECT NEXTVAL(s8)',
+        'ALTER TABLE b8 PAGE_COMPRESSED = 1',
+        'DROP SEQUENCE s8',
+      ];
+      const mysql = [`ALTER USER ${user} IDENTIFIED BY 'Other-1'`, 'ALTER TABLE b8 ADD b INT, ALGORITHM = INSTANT'];
+      const statements = [
+        'CREATE EVENT e8 ON SCHEDULE EVERY 1 YEAR STARTS '2037-01-01 00:00:00' DO DELETE FROM b8',
+        "ALTER EVENT e8 COMMENT 'ALTER TABLE b8 DROP v'",
+        `CREATE ROLE ${role}`,
+        `CREATE USER ${user} IDENTIFIED BY 'Some-1'`,
+        `GRANT SELECT, UPDATE ON ${db.name}.b8 TO ${role}`,
+        `GRANT ${role} TO ${user}`,
+        `CREATE VIEW w8 AS SELECT j.* FROM b8, JSON_TABLE(b8.v, '$[*]' COLUMNS (x INT PATH '$.x')) AS j`,
+        "CREATE PROCEDURE p8() BEGIN DROP TABLE IF EXISTS nothing_8; SELECT 'ALTER TABLE b8 ADD q INT'; END",
+        'CREATE FUNCTION f8() RETURNS INT DETERMINISTIC RETURN 1',
+        'ANALYZE TABLE b8',
+        ...(flavor === 'mariadb' ? mariadb : mysql),
+        `REVOKE ALL PRIVILEGES, GRANT OPTION FROM $user`,
+        `DROP USER $user`,
+        `DROP ROLE $role`,
+        'DROP EVENT e8',
+        'DROP VIEW w8',
+        'DROP FUNCTION f8',
+      ];
+      const among = statements.flatMap((statement, i) => [
+        statement,
+        `INSERT INTO b8 (id, v) VALUES (${i}, '[{"x": ${i}}]')`,
+      ]);
+      const items = await streamed('CREATE TABLE b8 (id INT PRIMARY KEY, v JSON)', ...among);
+      const rows = [...replay(items).values()].map(({ after }) => [String(after?.['id']), after?.['v']]);
+      assert.equal(rows.length, statements.length);
+      assert.deepEqual(rows, await db.select('SELECT id, v FROM b8 ORDER BY id'));
+      assert.deepEqual(changes(items), ['ddl b8', 'ddl b8']);
+    });
+
     for (const [charset, name] of [
       // its second byte is a backslash
       ['SJIS_JAPANESE_CI', '表ソ'],
       ['GBK_CHINESE_CI', '表'],
       ['LATIN1_SWEDISH_CI', 'äß'],
     ] as const) {
-      it(`statements of a client in ${charset} name their tables (B7, B14)`, async () => {
+      it(`statements of a client in $charsetname their tables (B7, B14)`, async () => {
         const address = { host: '127.0.0.1', port: db.port, user: 'mysync', password: 'mysync' };
         /** What is told of a table with this name, when this client has it made, emptied, renamed and dropped. */
         const told = async (table: string, clientCharset: string): Promise<string[]> => {
           const from = await source.currentPosition();
           const client = await createConnection({ ...address, database: db.name, charset: clientCharset });
           try {
-            await client.query(`CREATE TABLE \`${table}\` (id INT PRIMARY KEY) COMMENT '${table}'`);
+            await client.query(`CREATE TABLE \`$table\` (id INT PRIMARY KEY) COMMENT '${table}'`);
             await client.query(`INSERT INTO \`${table}\` VALUES (1)`);
             await client.query(`TRUNCATE TABLE \`${table}\``);
             await client.query(`RENAME TABLE \`${table}\` TO \`${table}2\``);

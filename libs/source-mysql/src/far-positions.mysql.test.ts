@@ -1,6 +1,6 @@
 /**
- * Positions that real servers at hand do not write: E1, the zero end positions of MariaDB 11.4 (all but a transaction's first and last event tell none),
- * and files past 4 GiB (events tell 32 bits). Recorded logs of both servers with their positions rewritten.
+ * Recorded logs of both servers with their positions rewritten: E1, the zero end positions of MariaDB 11.4 and later (all but a transaction's first and
+ * last event tell none; a real 11.8 is cut off in `cut-off.mysql.test.ts`), and files past 4 GiB (events tell 32 bits).
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

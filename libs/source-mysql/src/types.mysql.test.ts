@@ -3,7 +3,7 @@
  * A17, A20, A23, B13.
  */
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, before, describe, it, test } from 'node:test';
 import type { ColumnValue } from '@mysync/core';
 import {
   type DecodedRow,
@@ -11,6 +11,7 @@ import {
   type Flavor,
   readItems,
   readSnapshot,
+  replay,
   rowsOf,
   TestDatabase,
 } from './testing.fixture.ts';
@@ -403,4 +404,39 @@ function byTable(rows: readonly DecodedRow[]): Map<string, DecodedRow[]> {
 function answer(row: readonly (string | null)[], entry: TypeCase): (string | null)[] {
   const [id = null, text = null] = row;
   return [id, text !== null && entry.ask === 'c + 0e0' ? String(Number(text)) : text];
+}
+
+for (const flavor of FLAVORS) {
+  test(`A11: updates by one microsecond on ${flavor}`, async () => {
+    await using db = await TestDatabase.create(flavor);
+    const columns = 'ti TIME(6), dt DATETIME(6), ts TIMESTAMP(6) NULL, PRIMARY KEY (dt)';
+    await db.run(`SET time_zone = '+00:00'; CREATE TABLE t (id INT, ${columns})`);
+    const source = db.source();
+    const from = await source.currentPosition();
+    const expected: unknown[] = [];
+    const shown = async (): Promise<unknown> => (await db.select('SELECT id, ti, dt, ts FROM t'))[0];
+    await db.run(
+      "INSERT INTO t VALUES (1, '-00:00:00.000002', '2024-12-31 23:59:59.999998', '2024-12-31 23:59:59.999998')",
+    );
+    for (let i = 0; i < 4; i += 1) {
+      const before = await shown();
+      await db.run(
+        'UPDATE t SET ti = ADDTIME(ti, 0.000001), dt = dt + INTERVAL 1 MICROSECOND, ts = ts + INTERVAL 1 MICROSECOND',
+      );
+      expected.push([before, await shown()]);
+    }
+    const items = await readItems(source, from);
+    const rows = rowsOf(items);
+    const values = (row: (typeof rows)[number]['after']): unknown =>
+      ['id', 'ti', 'dt', 'ts'].map((name) => String(row?.[name]));
+    // the key moves along: each is a deletion and an insert
+    const changes = rows.slice(1);
+    assert.equal(changes.length, 8);
+    assert.deepEqual(
+      [0, 2, 4, 6].map((i) => [values(changes[i]?.before ?? null), values(changes[i + 1]?.after ?? null)]),
+      expected,
+    );
+    assert.equal(new Set(rows.map(({ key }) => key)).size, 5);
+    assert.equal(replay(items).size, 1);
+  });
 }

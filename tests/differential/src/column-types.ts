@@ -9,7 +9,6 @@ export interface ColumnType {
   /** May be part of a key as it is. */
   readonly keyable: boolean;
   /** Only the catalogue knows what it is: see the exclusions. */
-  readonly logical: boolean;
 }
 
 const MEMBERS = [
@@ -57,13 +56,13 @@ export class ColumnTypes {
     if (kind < 14) return this.text();
     if (kind < 16) return this.#bytes();
     if (kind < 18) return this.#members();
-    if (kind < 19) return { sql: this.json(), keyable: false, logical: false };
-    if (kind < 20) return { sql: this.#geometry(), keyable: false, logical: false };
+    if (kind < 19) return { sql: this.json(), keyable: false };
+    if (kind < 20) return { sql: this.#geometry(), keyable: false };
     if (this.#flavor === 'mysql') {
       if (kind < 22) return this.text();
-      return { sql: `VECTOR(${random.pick([1, 3, 16])})`, keyable: false, logical: false };
+      return { sql: `VECTOR(${random.pick([1, 3, 16])})`, keyable: false };
     }
-    if (random.chance(0.5)) return { sql: random.pick(['UUID', 'INET6', 'INET4']), keyable: true, logical: true };
+    if (random.chance(0.5)) return { sql: random.pick(['UUID', 'INET6', 'INET4']), keyable: true };
     const compressed = random.pick([
       'VARCHAR(500)',
       'TEXT',
@@ -73,7 +72,7 @@ export class ColumnTypes {
       'TINYTEXT',
       'LONGBLOB',
     ]);
-    return { sql: `${compressed} COMPRESSED`, keyable: false, logical: false };
+    return { sql: `${compressed} COMPRESSED`, keyable: false };
   }
 
   /** Short, and able to name rows. */
@@ -135,7 +134,7 @@ export class ColumnTypes {
       ['MEDIUMTEXT', false],
       ['LONGTEXT', false],
     ] as const);
-    return { sql: `${sql}${this.#charset()}`, keyable, logical: false };
+    return { sql: `${sql}${this.#charset()}`, keyable };
   }
 
   json(): string {
@@ -193,7 +192,7 @@ export class ColumnTypes {
       'LONGBLOB',
       'VARBINARY(0)',
     ]);
-    return { sql, keyable: sql === 'BINARY(16)' || sql === 'VARBINARY(20)', logical: false };
+    return { sql, keyable: sql === 'BINARY(16)' || sql === 'VARBINARY(20)' };
   }
 
   /** Members are sent in utf8mb4, so the session must speak it. */
@@ -215,7 +214,6 @@ export class ColumnTypes {
     return {
       sql: `${isSet ? 'SET' : 'ENUM'}(${list})${charset}`,
       keyable: more.length === 0 && isAscii(list),
-      logical: false,
     };
   }
 
@@ -236,7 +234,7 @@ export class ColumnTypes {
 }
 
 function plain(sql: string): ColumnType {
-  return { sql, keyable: true, logical: false };
+  return { sql, keyable: true };
 }
 
 /** A default that every value of the type's kind may have; '' for none. */

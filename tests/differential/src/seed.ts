@@ -77,7 +77,7 @@ export async function runSeed(options: SeedOptions): Promise<SeedResult> {
     const told = { asksLater, isPartial, omitsGenerated };
     const world = new World({ random, flavor, types, main, keeper, databases, ...told });
     await prepare(world, metadata);
-    const schemas = metadata === 'full' ? undefined : await History.open();
+    const schemas = await History.open(metadata === 'full' ? 'full' : 'history');
     const proxy = isCut ? await TcpProxy.open(address.port) : undefined;
     try {
       const open = opener(world, address, proxy?.port ?? address.port, schemas);
@@ -94,7 +94,7 @@ export async function runSeed(options: SeedOptions): Promise<SeedResult> {
       if (failures.length === 0 && random.chance(0.3)) failures.push(...(await snapshotOf(world, open, result)));
     } finally {
       await proxy?.close();
-      await schemas?.close();
+      await schemas.close();
     }
   } catch (error) {
     failures.push(errorText(error));
@@ -108,22 +108,22 @@ export async function runSeed(options: SeedOptions): Promise<SeedResult> {
 
 type Open = () => BinlogSource;
 
-/** What a reader of a log without full metadata keeps, in a folder of its own; nothing for others. */
+/** What a reader keeps of definitions, in a folder of its own. */
 class History {
   readonly #folder: string;
   readonly #store: FileCheckpointStore;
-  readonly options: { readonly rowMetadata: 'history'; readonly schemaHistory: SchemaHistoryStore };
+  readonly options: { readonly rowMetadata: 'full' | 'history'; readonly schemaHistory: SchemaHistoryStore };
 
-  private constructor(folder: string, store: FileCheckpointStore, schemaHistory: SchemaHistoryStore) {
+  private constructor(folder: string, store: FileCheckpointStore, options: History['options']) {
     this.#folder = folder;
     this.#store = store;
-    this.options = { rowMetadata: 'history', schemaHistory };
+    this.options = options;
   }
 
-  static async open(): Promise<History> {
+  static async open(rowMetadata: 'full' | 'history'): Promise<History> {
     const folder = await mkdtemp(join(tmpdir(), 'mysync-differential-'));
     const store = await FileCheckpointStore.open({ path: join(folder, 'checkpoint.json') });
-    return new History(folder, store, await store.schemaHistory());
+    return new History(folder, store, { rowMetadata, schemaHistory: await store.schemaHistory() });
   }
 
   async close(): Promise<void> {
@@ -133,7 +133,7 @@ class History {
 }
 
 /** Sources that differ in what a reader may set. */
-function opener({ random, databases }: World, address: ServerAddress, port: number, history?: History): Open {
+function opener({ random, databases }: World, address: ServerAddress, port: number, history: History): Open {
   return () =>
     createMysqlSource({
       name: 'differential',
@@ -142,7 +142,7 @@ function opener({ random, databases }: World, address: ServerAddress, port: numb
       password: address.password,
       captures: (ref) => databases.includes(ref.database),
       tableRule: () => ({ noKey: 'row-hash' }),
-      ...history?.options,
+      ...history.options,
       // rows of a transaction in a file, and a socket that is paused all the time, for some
       ...(random.chance(0.2) ? { spoolBytes: 5000 } : {}),
       ...(random.chance(0.2) ? { queueBytes: 1000 } : {}),

@@ -19,8 +19,6 @@ import { type ExpectedTable, readTruth } from './truth.ts';
 export interface WorldTable extends CatalogueTable {
   /** Rows may have the shape of before the last ALTER. */
   stale: boolean;
-  /** Keeps name and key for good: see the exclusions. */
-  readonly pinned: boolean;
 }
 
 export interface Checkpoint {
@@ -107,7 +105,7 @@ export class World {
   }
 
   /** Asks the catalogue what became of a table. */
-  async look(ref: TableRef, change: { stale?: boolean; pinned?: boolean } = {}): Promise<WorldTable | undefined> {
+  async look(ref: TableRef, change: { stale?: boolean } = {}): Promise<WorldTable | undefined> {
     const found = await readTable(this.keeper, this.flavor, ref);
     const key = tableRefKey(ref);
     const former = this.#tables.get(key);
@@ -118,7 +116,6 @@ export class World {
     const table: WorldTable = {
       ...found,
       stale: change.stale ?? former?.stale ?? false,
-      pinned: change.pinned ?? former?.pinned ?? false,
     };
     this.#tables.set(key, table);
     return table;

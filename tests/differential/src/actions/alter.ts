@@ -11,7 +11,6 @@ interface Change {
   readonly sql: string;
   /** Rows may be named otherwise afterwards. */
   readonly rekeys: boolean;
-  readonly logical?: boolean;
 }
 
 function place(world: World, table: WorldTable, self = ''): string {
@@ -21,12 +20,10 @@ function place(world: World, table: WorldTable, self = ''): string {
   return kind === 1 && name !== self ? ` AFTER ${quoteName(name)}` : '';
 }
 
-const LOGICAL = new Set(['uuid', 'inet4', 'inet6']);
-
-/** Columns that may change without changing how rows are named, or what the catalogue alone knows. */
+/** Columns that may change without changing how rows are named. */
 function free(table: WorldTable): string[] {
   return table.columns
-    .filter(({ name, base }) => name !== COUNTER && !table.keyColumns.has(name) && !LOGICAL.has(base))
+    .filter(({ name }) => name !== COUNTER && !table.keyColumns.has(name))
     .map((column) => column.name);
 }
 
@@ -50,7 +47,6 @@ function change(world: World, table: WorldTable): Change | undefined {
     return {
       sql: `ADD ${random.pick(['', 'COLUMN '])}${quoteName(world.newColumnName())} ${column.sql}${place(world, table)}`,
       rekeys: false,
-      logical: column.logical,
     };
   }
   if (kind === 3) {
@@ -58,7 +54,6 @@ function change(world: World, table: WorldTable): Change | undefined {
     return {
       sql: `ADD COLUMN ${quoteName(world.newColumnName())} ${a.sql}${place(world, table)}, ADD COLUMN ${quoteName(world.newColumnName())} ${b.sql}`,
       rekeys: false,
-      logical: a.logical || b.logical,
     };
   }
   if (kind === 4) return conversion(world, table);
@@ -98,12 +93,10 @@ function change(world: World, table: WorldTable): Change | undefined {
     return {
       sql: `CHANGE ${quoteName(name)} ${quoteName(world.newColumnName())} ${definition}`,
       rekeys: false,
-      logical: type.logical,
     };
   return {
     sql: `MODIFY ${random.pick(['', 'COLUMN '])}${quoteName(name)} ${definition}`,
     rekeys: false,
-    logical: type.logical,
   };
 }
 
@@ -131,8 +124,6 @@ async function alter(world: World): Promise<void> {
   if (table === undefined) return;
   const wanted = change(world, table);
   if (wanted === undefined) return;
-  if ((wanted.logical === true || wanted.rekeys) && table.pinned) return;
-  if (wanted.logical === true) return;
   await world.checkpoint([table]);
   if (wanted.rekeys || table.key === 'none') await empty(world, table);
   const failed = await world.ddl(
@@ -157,7 +148,7 @@ async function truncate(world: World): Promise<void> {
 
 async function drop(world: World): Promise<void> {
   const { random } = world;
-  const tables = random.shuffle(world.tables((each) => !each.pinned)).slice(0, random.pick([1, 1, 2]));
+  const tables = random.shuffle(world.tables()).slice(0, random.pick([1, 1, 2]));
   if (tables.length === 0 || world.tables().length < 4) return;
   await world.checkpoint(tables);
   await world.ddl(

@@ -8,11 +8,10 @@ import { insertRows } from './rows.ts';
 
 const MOST_TABLES = 6;
 
-/** A column's definition behind its name. `logical`: only the catalogue knows its type. */
-export function columnDefinition(world: World): { readonly sql: string; readonly logical: boolean } {
+/** A column's definition behind its name. */
+export function columnDefinition(world: World): { readonly sql: string } {
   const { random, types, flavor } = world;
-  if (random.chance(0.12) && (world.isPartial || !world.omitsGenerated))
-    return { sql: generated(world), logical: false };
+  if (random.chance(0.12) && (world.isPartial || !world.omitsGenerated)) return { sql: generated(world) };
   const type = types.any();
   const nullable = random.chance(0.75) ? random.pick(['', ' NULL']) : ' NOT NULL';
   const none = / NULL$/.test(type.sql);
@@ -24,7 +23,6 @@ export function columnDefinition(world: World): { readonly sql: string; readonly
   const isNull = none || mustBeNull ? '' : nullable;
   return {
     sql: `${base}${isNull}${fallback}${invisible}${comment === undefined ? '' : ` COMMENT ${comment}`}`,
-    logical: type.logical,
   };
 }
 
@@ -44,20 +42,18 @@ interface KeyPlan {
   readonly parts: string[];
   readonly names: readonly string[];
   readonly kind: 'primary' | 'unique' | 'none';
-  readonly logical: boolean;
 }
 
 function keyPlan(world: World): KeyPlan {
   const { random, types } = world;
   const chosen = random.below(10);
-  if (chosen === 0) return { parts: [], names: [], kind: 'none', logical: false };
+  if (chosen === 0) return { parts: [], names: [], kind: 'none' };
   if (chosen < 4) {
     const name = quoteName(world.newColumnName());
     return {
       parts: [`${name} BIGINT${random.pick(['', ' UNSIGNED'])} NOT NULL AUTO_INCREMENT`, `PRIMARY KEY (${name})`],
       names: [name],
       kind: 'primary',
-      logical: false,
     };
   }
   const count = random.pick([1, 1, 2, 3]);
@@ -73,7 +69,7 @@ function keyPlan(world: World): KeyPlan {
     kind === 'primary'
       ? `PRIMARY KEY (${order.join(', ')})`
       : `UNIQUE KEY ${quoteName(world.newColumnName())} (${order.join(', ')})`;
-  return { parts: [...definitions, clause], names, kind, logical: columns.some(({ type }) => type.logical) };
+  return { parts: [...definitions, clause], names, kind };
 }
 
 function tableOptions(world: World, key: KeyPlan): string {
@@ -112,9 +108,8 @@ export async function createTable(world: World, ref: TableRef, how = 'CREATE TAB
   ]);
   const clauses = [...columns, ...key.parts.slice(key.names.length)];
   if (random.chance(0.1)) clauses.push(`KEY (${COUNTER})`);
-  const isLogical = key.logical || others.some(({ logical }) => logical);
   await world.ddl(`${how} ${quoteTable(ref)} (${clauses.join(', ')})${tableOptions(world, key)}`);
-  return await world.look(ref, { stale: false, pinned: isLogical });
+  return await world.look(ref, { stale: false });
 }
 
 async function create(world: World): Promise<void> {
@@ -127,7 +122,7 @@ async function create(world: World): Promise<void> {
 /** Gone, and another one of the same name. */
 async function recreate(world: World): Promise<void> {
   const { random, flavor } = world;
-  const table = world.pick((each) => !each.pinned);
+  const table = world.pick();
   if (table === undefined) return;
   await world.checkpoint([table]);
   let how = 'CREATE TABLE';
@@ -138,7 +133,7 @@ async function recreate(world: World): Promise<void> {
 }
 
 async function createLike(world: World): Promise<void> {
-  const table = world.pick((each) => !each.pinned);
+  const table = world.pick();
   if (table === undefined || world.tables().length >= MOST_TABLES) return;
   const ref = world.newRef();
   await world.ddl(`CREATE TABLE ${quoteTable(ref)} ${world.random.pick(['LIKE', 'LIKE'])} ${quoteTable(table.ref)}`);
@@ -149,7 +144,7 @@ async function createLike(world: World): Promise<void> {
 /** Its rows are in the log beside its definition. */
 async function createSelect(world: World): Promise<void> {
   const { random } = world;
-  const table = world.pick((each) => !each.pinned);
+  const table = world.pick();
   if (table === undefined || world.tables().length >= MOST_TABLES) return;
   const ref = world.newRef();
   const visible = table.columns.map((column) => quoteName(column.name)).join(', ');

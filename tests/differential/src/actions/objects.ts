@@ -109,7 +109,6 @@ async function database(world: World): Promise<void> {
   const inside = (database: string): boolean => database === name;
   if (name === undefined || [...world.busy].some((key) => inside(key.split('\0')[0] ?? ''))) return;
   const tables = world.tables((table) => inside(table.ref.database));
-  if (tables.some((table) => table.pinned)) return;
   await world.checkpoint(tables);
   await keeper.attempt(
     `DROP ${random.pick(['DATABASE', 'SCHEMA'])} ${random.pick(['', 'IF EXISTS '])}${quoteName(name)}`,

@@ -14,7 +14,7 @@ async function arrived(world: World, from: TableRef, to: TableRef): Promise<Worl
 
 async function rename(world: World): Promise<void> {
   const { random } = world;
-  const table = world.pick((each) => !each.pinned);
+  const table = world.pick();
   if (table === undefined) return;
   await world.checkpoint([table]);
   const to = world.newRef();
@@ -36,7 +36,7 @@ async function rename(world: World): Promise<void> {
 /** a to b to c in one statement, backwards so that each name is free. */
 async function chain(world: World): Promise<void> {
   const { random } = world;
-  const tables = random.shuffle(world.tables((each) => !each.pinned)).slice(0, 2);
+  const tables = random.shuffle(world.tables()).slice(0, 2);
   const [first, second] = tables;
   if (first === undefined || second === undefined) return;
   await world.checkpoint(tables);
@@ -57,14 +57,13 @@ async function chain(world: World): Promise<void> {
 /** gh-ost and pt-online-schema-change: a copy with another shape, filled, then put in place. */
 async function ghost(world: World): Promise<void> {
   const { random, keeper } = world;
-  const table = world.pick((each) => !each.pinned && each.key === 'primary');
+  const table = world.pick((each) => each.key === 'primary');
   if (table === undefined) return;
   const copy: TableRef = { database: table.ref.database, table: `_${world.next()}_gho` };
   const old: TableRef = { database: table.ref.database, table: `_${world.next()}_del` };
   if ((await world.ddl(`CREATE TABLE ${quoteTable(copy)} LIKE ${quoteTable(table.ref)}`)) !== 0) return;
   const column = columnDefinition(world);
-  if (!column.logical)
-    await world.ddl(`ALTER TABLE ${quoteTable(copy)} ADD COLUMN ${quoteName(world.newColumnName())} ${column.sql}`);
+  await world.ddl(`ALTER TABLE ${quoteTable(copy)} ADD COLUMN ${quoteName(world.newColumnName())} ${column.sql}`);
   await changeRows(world, world.main, table);
   const names = table.columns
     .filter((each) => !each.generated)
