@@ -83,7 +83,7 @@ export const sourceErrors = errorCatalogue({
   },
   SOURCE_TABLE_VERSIONED: {
     remedy:
-      'Do not capture system-versioned tables: their history rows share the key of the current row. Capture a table without SYSTEM VERSIONING.',
+      'Nothing, where the table is small or seldom changes; else version it by time (ROW START and ROW END as TIMESTAMP(6), or none of its own), or do not capture it.',
     retriable: false,
   },
   SOURCE_TYPE_UNSUPPORTED: {

@@ -31,8 +31,11 @@ export interface SourceTableChange {
   readonly reshapes?: true;
 }
 
-/** Why rows of a table may have changed without row events, or (`partial-row`) with ones that do not tell which. */
-export type UnseenCause = 'statement' | 'partition' | 'cascade' | 'rename' | 'partial-row';
+/**
+ * Why rows of a table may have changed without row events, or (`partial-row`) with ones that do not tell which, or (`versioning`) with ones that cannot be
+ * told from the history of a table.
+ */
+export type UnseenCause = 'statement' | 'partition' | 'cascade' | 'rename' | 'partial-row' | 'versioning';
 
 /**
  * Rows of a table may have changed in the transaction without row events: only reading the table again, behind the transaction,

@@ -23,6 +23,7 @@ const UNSEEN: Record<UnseenCause, string> = {
   cascade: 'by a foreign key, with those of a parent table',
   rename: 'another table took its name',
   'partial-row': 'by a row event that lacks what names the row',
+  versioning: 'the table was system-versioned then, and is so no more or otherwise',
 };
 
 /** What the log holds of each captured table, and what is done about that which it does not hold: the policy. */

@@ -1,8 +1,10 @@
 /** Findings about the tables that are to be captured. */
 import { type Finding, formatTableRef, type TableRef } from '@mysync/core';
 import type { ResolvedOptions } from '../options.ts';
+import type { ColumnShape } from '../schema/column-shape.ts';
 import { readColumnShapes } from '../schema/info-schema.ts';
 import { chooseKey, tableWithoutKey } from '../schema/key-choice.ts';
+import type { Period } from '../schema/period.ts';
 import { readCascades, readTableFacts } from '../schema/table-facts.ts';
 import { logsCascades, NATIVE_FOREIGN_KEYS, quoteTable } from '../server/dialect.ts';
 import type { ServerSession } from '../server/session.ts';
@@ -41,6 +43,16 @@ function noTables(resumes: boolean): Finding {
   );
 }
 
+function checkVersioning(name: string, period: Period | null, columns: readonly ColumnShape[]): Finding[] {
+  if (period === null) return [];
+  const code = 'SOURCE_TABLE_VERSIONED';
+  if (columns.find((column) => column.name === period.end)?.base === 'bigint') {
+    const message = `table ${name} is system-versioned by transaction: the server logs statements that change it as text, so that it is read again after each`;
+    return [finding('warning', code, message)];
+  }
+  return [finding('ok', code, `table ${name} is system-versioned: its current rows are captured, not their history`)];
+}
+
 async function checkTable(
   session: ServerSession,
   options: Pick<ResolvedOptions, 'tableRule'> & { readonly image: string },
@@ -49,7 +61,6 @@ async function checkTable(
   const facts = await readTableFacts(session, ref);
   if (facts === undefined) return [];
   const name = formatTableRef(ref);
-  if (facts.versioned) return [finding('error', 'SOURCE_TABLE_VERSIONED', `table ${name} is system-versioned`)];
   const columns = await readColumnShapes(session, ref);
   if (columns.unsupported !== undefined) {
     const { column, type } = columns.unsupported;
@@ -58,7 +69,10 @@ async function checkTable(
   const key = chooseKey(columns.shapes, facts.primaryKey, facts.uniqueKeys);
   const rule = options.tableRule(ref);
   const { partitionBy = [] } = rule;
-  const images = checkTableImage({ image: options.image, facts: session.facts, name, key, partitionBy });
+  const images = [
+    ...checkVersioning(name, facts.period, columns.shapes),
+    ...checkTableImage({ image: options.image, facts: session.facts, name, key, partitionBy }),
+  ];
   if (key.rule === 'primary') return images;
   const code = 'SOURCE_TABLE_WITHOUT_KEY';
   const addKey = `ALTER TABLE ${quoteTable(ref)} ADD COLUMN id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY;`;

@@ -1,7 +1,7 @@
 /** The definition of a table as the server's catalogue has it now. */
 import type { TableRef } from '@mysync/core';
 import { readColumnShapes } from '../schema/info-schema.ts';
-import { keyRows } from '../schema/table-facts.ts';
+import { keyRows, readColumnRoles } from '../schema/table-facts.ts';
 import type { ServerSession } from '../server/session.ts';
 import type { DefinedColumn, KeyPart, TableDefinition, TableKey } from './definition.ts';
 
@@ -26,13 +26,27 @@ export async function readDefinition(session: ServerSession, ref: TableRef): Pro
     key.parts.push({ column: row['Column_name'] ?? '', prefix: Number(row['Sub_part'] ?? 0) });
   }
   const type = table['type'] ?? '';
+  const bounds = session.facts.flavor === 'mariadb' ? await readBounds(session, ref) : NONE;
   return {
-    columns: shapes,
+    columns: shapes.map((shape) => (bounds.has(shape.name) ? { ...shape, bound: bounds.get(shape.name) } : shape)),
     keys: [...keys.values()],
     charset: table['charset'] ?? null,
     versioned: type === 'SYSTEM VERSIONED',
     sequence: type === 'SEQUENCE',
   };
+}
+
+const NONE: ReadonlyMap<string, 'start' | 'end'> = new Map();
+
+/** Columns that bound the time of a row. */
+async function readBounds(session: ServerSession, ref: TableRef): Promise<typeof NONE> {
+  const roles = await readColumnRoles(session, ref);
+  const bounds = new Map<string, 'start' | 'end'>();
+  for (const { name, generated } of roles) {
+    if (generated === 'ROW START') bounds.set(name, 'start');
+    if (generated === 'ROW END') bounds.set(name, 'end');
+  }
+  return bounds;
 }
 
 /** MariaDB's newer collations stand with their charset in front in TABLES. */

@@ -1,11 +1,14 @@
 /** What a table is at some place of the log: everything that its table map lacks there. */
 import type { ColumnShape } from '../schema/column-shape.ts';
+import { HIDDEN_PERIOD, type Period, withoutEnd } from '../schema/period.ts';
 
 /** null: not known from the definition, the table map decides (and where it does not tell either, the table cannot be read). */
 export interface DefinedColumn extends Omit<ColumnShape, 'nullable' | 'charset'> {
   readonly nullable: boolean | null;
   /** '' for what is no text. */
   readonly charset: string | null;
+  /** Bounds the time for which a row of a system-versioned table is current (MariaDB). */
+  readonly bound?: 'start' | 'end' | undefined;
 }
 
 export interface KeyPart {
@@ -27,13 +30,23 @@ export interface TableDefinition {
   readonly keys: readonly TableKey[];
   /** Of columns that name none; null: the database's, which was not known. */
   readonly charset: string | null;
+  /** MariaDB keeps the history of its rows: in hidden columns where none bounds it. */
   readonly versioned: boolean;
   /** A MariaDB sequence, which is logged as if it were a table. */
   readonly sequence: boolean;
 }
 
+/** null: its rows are current as long as they are there. */
+export function periodOf({ columns, versioned }: TableDefinition): Period | null {
+  const start = columns.find(({ bound }) => bound === 'start')?.name;
+  const end = columns.find(({ bound }) => bound === 'end')?.name;
+  if (start !== undefined && end !== undefined) return { start, end, isHidden: false };
+  return versioned ? HIDDEN_PERIOD : null;
+}
+
 export function primaryKeyOf(definition: TableDefinition): readonly string[] {
-  return definition.keys.find((key) => key.kind === 'primary')?.parts.map((part) => part.column) ?? [];
+  const key = definition.keys.find((other) => other.kind === 'primary')?.parts.map((part) => part.column) ?? [];
+  return withoutEnd(key, periodOf(definition));
 }
 
 export function isWhole(part: KeyPart): boolean {
@@ -42,9 +55,15 @@ export function isWhole(part: KeyPart): boolean {
 
 /** Unique keys without prefix or expression; whether all their columns are NOT NULL is asked elsewhere. */
 export function uniqueKeysOf(definition: TableDefinition): readonly (readonly string[])[] {
+  const period = periodOf(definition);
   return definition.keys
     .filter((key) => key.kind === 'unique' && key.parts.every(isWhole))
-    .map((key) => key.parts.map((part) => part.column));
+    .map((key) =>
+      withoutEnd(
+        key.parts.map((part) => part.column),
+        period,
+      ),
+    );
 }
 
 const IS_BOOLEAN = (value: unknown): boolean => typeof value === 'boolean';
@@ -61,6 +80,7 @@ const COLUMN_FIELDS: Readonly<Record<keyof DefinedColumn, (value: unknown) => bo
   nullable: (value) => value === null || IS_BOOLEAN(value),
   charset: (value) => value === null || IS_TEXT(value),
   members: (value) => Array.isArray(value) && value.every(IS_TEXT),
+  bound: (value) => value === undefined || value === 'start' || value === 'end',
 };
 
 /** From what a store gave back; undefined when it is no definition. */

@@ -7,7 +7,8 @@ import type { BareColumn, TableMapColumn } from '../binlog/table-map.ts';
 import type { Charsets } from '../schema/charsets.ts';
 import { type ColumnShape, GEOMETRY_TYPES, type GeometryType } from '../schema/column-shape.ts';
 import { shapeOf } from '../schema/from-table-map.ts';
-import type { DefinedColumn, TableDefinition } from './definition.ts';
+import { HIDDEN_PERIOD } from '../schema/period.ts';
+import { type DefinedColumn, periodOf, type TableDefinition } from './definition.ts';
 import { isLogical, LOGICAL_BYTES } from './doubtful-types.ts';
 
 export interface FittedTable {
@@ -24,19 +25,33 @@ export function fit(
   ref: TableRef,
   charsets: Charsets,
 ): FittedTable {
-  if (definition.columns.length !== map.length) {
-    throw new Misfit(`the table map has ${map.length} columns, the definition ${definition.columns.length}`);
+  const defs = periodOf(definition)?.isHidden === true ? [...definition.columns, ...HIDDEN_BOUNDS] : definition.columns;
+  if (defs.length !== map.length) {
+    throw new Misfit(`the table map has ${map.length} columns, the definition ${defs.length}`);
   }
   const columns: TableMapColumn[] = [];
   const shapes: ColumnShape[] = [];
   for (const [i, bare] of map.entries()) {
-    const defined = definition.columns[i] as DefinedColumn;
+    const defined = defs[i] as DefinedColumn;
     const column = completed(bare, defined, charsets);
     columns.push(column);
     shapes.push(fitted(column, bare, defined, ref, charsets));
   }
   return { columns, shapes };
 }
+
+/** Columns of a versioned table that no definition names. */
+const HIDDEN_BOUNDS: readonly DefinedColumn[] = [HIDDEN_PERIOD.start, HIDDEN_PERIOD.end].map((name) => ({
+  name,
+  base: 'timestamp',
+  unsigned: false,
+  length: 6,
+  precision: 0,
+  scale: 0,
+  nullable: false,
+  charset: '',
+  members: [],
+}));
 
 const TEXT_KINDS = new Set(['char', 'varchar', 'tinytext', 'text', 'mediumtext', 'longtext', 'enum', 'set']);
 

@@ -16,6 +16,7 @@ import type { HeldColumns, RowsEvent } from '../binlog/rows-event.ts';
 import { sourceErrors } from '../errors.ts';
 import type { ResolvedOptions } from '../options.ts';
 import type { KnownTable } from '../schema/table-book.ts';
+import { currentChange } from '../transcribe/current-rows.ts';
 import type { LoggedTransaction } from './commit-barrier.ts';
 import { type PartialChange, readPartialRows } from './partial-images.ts';
 import { type FoundRows, type NothingFound, nameText, type RowLookup, type WantedRow } from './row-lookup.ts';
@@ -81,13 +82,22 @@ export class PartialRows {
 
   /** Appends what becomes of a change, a row to be read last, and returns its number of ordinals. */
   #begin(event: PartialEvent, change: PartialChange, ordinal: number, steps: Step[]): number {
-    const { before, after, keyLiterals } = change;
+    const { keyLiterals } = change;
     const { table, rows, transaction } = event;
-    const { plan } = table;
+    const { plan, period } = table;
+    const logged = { operation: rows.operation, before: change.before, after: change.after };
+    if (period !== null && logged.after !== null && logged.after[period.end] === undefined) {
+      this.#permit(event);
+      transaction.unseen(table.ref, 'partial-row');
+      return 0;
+    }
+    const current = period === null ? logged : currentChange(period, logged);
+    if (current === null) return 0;
+    const { operation, before, after } = current;
     try {
       if (after === null || !after.includes(undefined)) {
         const records: EncodedRow[] = [];
-        const whole = { ...placeOf(event, ordinal), operation: rows.operation, before, after };
+        const whole = { ...placeOf(event, ordinal), operation, before, after };
         const taken = this.#encoder.rowChange(plan, transaction.block, whole, records);
         for (const record of records) steps.push({ record });
         return taken;

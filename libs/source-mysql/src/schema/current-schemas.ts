@@ -14,7 +14,7 @@ export async function currentSchemas(
   const schemas: TableSchema[] = [];
   for (const ref of await listTables(session, options.captures)) {
     const facts = await readTableFacts(session, ref);
-    if (facts === undefined || facts.versioned) continue;
+    if (facts === undefined) continue;
     const { shapes, unsupported } = await readColumnShapes(session, ref);
     if (unsupported !== undefined) continue;
     const key = chooseKey(shapes, facts.primaryKey, facts.uniqueKeys);

@@ -9,22 +9,26 @@ import { compileTable } from '@mysync/wire';
 import { columnReader } from '../binlog/row-reader.ts';
 import { readTableMap, type TableMap, type TableMapColumn } from '../binlog/table-map.ts';
 import { sourceErrors } from '../errors.ts';
-import { primaryKeyOf, uniqueKeysOf } from '../history/definition.ts';
+import { periodOf, primaryKeyOf, type TableDefinition, uniqueKeysOf } from '../history/definition.ts';
 import type { Definitions } from '../history/definitions.ts';
 import { isDoubtful, type LogicalTypes } from '../history/doubtful-types.ts';
 import { fit, Misfit } from '../history/fit.ts';
 import type { ResolvedOptions } from '../options.ts';
 import type { LazySession } from '../server/lazy-session.ts';
 import { compileTranscription, type TranscribedTable } from '../transcribe/compile-table.ts';
+import type { RowPeriod } from '../transcribe/current-rows.ts';
 import type { Charsets } from './charsets.ts';
 import type { ColumnShape } from './column-shape.ts';
 import { shapeOf } from './from-table-map.ts';
 import { buildSchema, chooseKey, type KeyChoice, keyInLog } from './key-choice.ts';
+import { periodInLog, rowPeriodOf, withoutEnd } from './period.ts';
 import { type CascadingKey, readCascades, readTableFacts } from './table-facts.ts';
 
 export interface KnownTable extends TranscribedTable {
   readonly ref: TableRef;
   readonly columnCount: number;
+  /** Its rows cannot be told from the history that is logged with them. */
+  readonly isUnclear: boolean;
 }
 
 export interface TableBookOptions extends Pick<ResolvedOptions, 'captures' | 'tableRule' | 'logger'> {
@@ -50,6 +54,7 @@ interface TableMeaning {
   readonly columns: readonly TableMapColumn[];
   readonly shapes: readonly ColumnShape[];
   readonly key: KeyChoice;
+  readonly period: RowPeriod | 'unclear' | null;
 }
 
 interface Page {
@@ -186,11 +191,13 @@ export class TableBook {
         : await this.#fromMap(map, map.columns, ref, at, boundary);
     if (meaning === null) return null;
     const { columns, shapes, key } = meaning;
+    const isUnclear = meaning.period === 'unclear';
+    const period = meaning.period === 'unclear' ? null : meaning.period;
     const rule = this.#options.tableRule(ref);
-    const schema = buildSchema(ref, shapes, key, rule);
+    const schema = buildSchema(ref, shapes.slice(0, period?.published), key, rule);
     const plan = compileTable({ schema, ...(rule.partitionBy === undefined ? {} : { partitionBy: rule.partitionBy }) });
     const readers = columns.map((column, i) => columnReader(column, shapes[i] as ColumnShape, charsets));
-    return { ref, columnCount: map.columnCount, ...compileTranscription(plan, readers) };
+    return { ref, columnCount: map.columnCount, isUnclear, ...compileTranscription(plan, readers, period) };
   }
 
   async #fromMap(
@@ -203,20 +210,20 @@ export class TableBook {
     const { session, charsets, logger } = this.#options;
     if (columns.map((column) => column.name).join(',') === SEQUENCE) return null;
     const facts = await session.use((open) => readTableFacts(open, ref));
-    if (facts?.versioned === true) throw tableVersioned(ref);
     if (facts === undefined) {
       const where = { table: formatTableRef(ref), position: formatBinlogPosition(at) };
       logger.debug(where, 'table is in the log but no longer on the server');
     }
     await this.#prepare(columns.map((column) => charsets.charsetOf(column.collationId)));
     const logical = await this.#logicalTypes(columns, ref, at, boundary);
+    const named = map.primaryKey.map((index) => columns[index]?.name ?? '');
+    const found = this.#options.flavor === 'mariadb' ? periodInLog(columns, named, facts) : null;
+    const versioned = found === 'unclear' ? null : found;
     return {
       columns,
       shapes: columns.map((column) => shapeOf(column, ref, charsets, logical)),
-      key: keyInLog(
-        map.primaryKey.map((index) => columns[index]?.name ?? ''),
-        facts,
-      ),
+      key: keyInLog(withoutEnd(named, versioned?.period ?? null), facts),
+      period: found === 'unclear' ? found : (found?.rows ?? null),
     };
   }
 
@@ -247,14 +254,14 @@ export class TableBook {
     }
     const definition = await definitions.at(ref, at, boundary);
     if (definition.sequence) return null;
-    if (definition.versioned) throw tableVersioned(ref);
     await this.#prepare([
       ...definition.columns.map((column) => column.charset ?? undefined),
       ...map.bareColumns.map((column) => charsets.charsetOf(column.collationId ?? 0)),
     ]);
     try {
       const fitted = fit(definition, map.bareColumns, ref, charsets);
-      return { ...fitted, key: chooseKey(fitted.shapes, primaryKeyOf(definition), uniqueKeysOf(definition)) };
+      const key = chooseKey(fitted.shapes, primaryKeyOf(definition), uniqueKeysOf(definition));
+      return { ...fitted, key, period: rowPeriodIn(definition, fitted.columns) };
     } catch (error) {
       if (!(error instanceof Misfit)) throw error;
       throw await definitions.stop('SOURCE_SCHEMA_MISFIT', ref, at, '', error.message);
@@ -268,16 +275,19 @@ export class TableBook {
   }
 }
 
+function rowPeriodIn(definition: TableDefinition, columns: readonly TableMapColumn[]): RowPeriod | null {
+  const period = periodOf(definition);
+  if (period === null) return null;
+  const names = columns.map((column) => column.name);
+  const rows = rowPeriodOf(names, period);
+  if (rows === undefined)
+    throw new Misfit(`the columns of the period, ${period.start} and ${period.end}, are not there`);
+  return rows;
+}
+
 /** Databases that belong to the server: nobody captures those. */
 function isServersOwn(database: string): boolean {
   return (
     database === 'mysql' || database === 'sys' || database === 'performance_schema' || database === 'information_schema'
   );
-}
-
-export function tableVersioned(ref: TableRef): Error {
-  return sourceErrors.SOURCE_TABLE_VERSIONED({
-    message: `table ${formatTableRef(ref)} is system-versioned`,
-    where: { table: formatTableRef(ref) },
-  });
 }

@@ -3,10 +3,14 @@ import type { TableRef } from '@mysync/core';
 import { quoteTable } from '../server/dialect.ts';
 import { SERVER_ERRORS, serverErrorNumber } from '../server/mysql-error.ts';
 import type { ServerSession, TextRow } from '../server/session.ts';
+import { HIDDEN_PERIOD, type Period, withoutEnd } from './period.ts';
 
 export interface TableFacts {
   readonly ref: TableRef;
-  readonly versioned: boolean;
+  /** Of a system-versioned table: its rows are current for a time, its keys are told without it. */
+  readonly period: Period | null;
+  /** Empty on MySQL. */
+  readonly columnNames: ReadonlySet<string>;
   readonly sequence: boolean;
   readonly primaryKey: readonly string[];
   /** Column names of the unique keys that name every row (no NULL, no prefix, no expression), in the server's order. */
@@ -50,13 +54,44 @@ export async function readTableFacts(session: ServerSession, ref: TableRef): Pro
   const type = table['type'] ?? '';
   const keys = await showKeys(session, ref);
   if (keys === undefined) return undefined;
+  const columns = session.facts.flavor === 'mariadb' ? await readColumnRoles(session, ref) : [];
+  const period = periodOf(type === 'SYSTEM VERSIONED', columns);
+  const named = (key: Key | undefined): readonly string[] => withoutEnd(key?.columns ?? [], period);
   return {
     ref,
-    versioned: type === 'SYSTEM VERSIONED',
+    period,
+    columnNames: new Set(columns.map(({ name }) => name)),
     sequence: type === 'SEQUENCE',
-    primaryKey: keys.get('PRIMARY')?.columns ?? [],
-    uniqueKeys: [...keys].filter(([name, key]) => name !== 'PRIMARY' && key.namesRows).map(([, key]) => key.columns),
+    primaryKey: named(keys.get('PRIMARY')),
+    uniqueKeys: [...keys].filter(([name, key]) => name !== 'PRIMARY' && key.namesRows).map(([, key]) => named(key)),
   };
+}
+
+export interface ColumnRole {
+  readonly name: string;
+  /** ROW START or ROW END, or the expression of a generated column; '' for others. */
+  readonly generated: string;
+}
+
+/** Of a MariaDB table. */
+export async function readColumnRoles(session: ServerSession, ref: TableRef): Promise<readonly ColumnRole[]> {
+  const rows = await session.query(
+    `SELECT COLUMN_NAME AS name, GENERATION_EXPRESSION AS expression
+     FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?`,
+    [ref.database, ref.table],
+  );
+  return rows.map((row) => ({
+    name: row['name'] ?? '',
+    generated: row['expression'] ?? '',
+  }));
+}
+
+/** The columns are asked after the table: what they say goes first. */
+function periodOf(isVersioned: boolean, columns: readonly ColumnRole[]): Period | null {
+  const start = columns.find(({ generated }) => generated === 'ROW START')?.name;
+  const end = columns.find(({ generated }) => generated === 'ROW END')?.name;
+  if (start !== undefined && end !== undefined) return { start, end, isHidden: false };
+  return isVersioned ? HIDDEN_PERIOD : null;
 }
 
 /**

@@ -70,7 +70,10 @@ export class ServerSession {
       connection = await createConnection(connectionOptions(credentials, host));
       // without a listener an error between two queries would end the process; the next query reports it
       connection.on('error', () => undefined);
-      return new ServerSession(connection, await readFacts(connection, host, credentials.connectionTimeoutMs));
+      const facts = await readFacts(connection, host, credentials.connectionTimeoutMs);
+      // the server may be set to show system-versioned tables as they were
+      if (facts.flavor === 'mariadb') await connection.query('SET SESSION system_versioning_asof = DEFAULT');
+      return new ServerSession(connection, facts);
     } catch (error) {
       connection?.destroy();
       throw connectError(error, host, credentials.user);

@@ -7,7 +7,6 @@ import type { ResolvedOptions } from '../options.ts';
 import type { ColumnShape } from '../schema/column-shape.ts';
 import { readColumnShapes } from '../schema/info-schema.ts';
 import { buildSchema, chooseKey } from '../schema/key-choice.ts';
-import { tableVersioned } from '../schema/table-book.ts';
 import { readTableFacts } from '../schema/table-facts.ts';
 import { quoteTable } from '../server/dialect.ts';
 import { isTransient, mysqlErrorFields, SERVER_ERRORS } from '../server/mysql-error.ts';
@@ -95,7 +94,6 @@ export async function describeTable(
 ): Promise<TableReading | undefined> {
   const facts = await readTableFacts(session, table);
   if (facts === undefined) return undefined;
-  if (facts.versioned) throw tableVersioned(table);
   const { shapes, unsupported } = await readColumnShapes(session, table);
   if (unsupported !== undefined) {
     throw sourceErrors.SOURCE_TYPE_UNSUPPORTED({

@@ -175,6 +175,10 @@ export class MappedRows {
 
   /** A promise only where rows must be asked from the server. */
   #transcribe(table: KnownTable, event: LogEvent, spot: EventSpot, owner: RowsOwner): Promise<void> | undefined {
+    if (table.isUnclear) {
+      owner.unseen(table.ref, 'versioning');
+      return undefined;
+    }
     const { spool } = this.#options;
     const { tail } = spool;
     const from = tail.length;

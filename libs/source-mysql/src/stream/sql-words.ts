@@ -82,6 +82,16 @@ export class SqlWords {
     return this.#tokens.slice(this.#at).some(({ kind, text }) => kind === 'word' && words.includes(text.toUpperCase()));
   }
 
+  /** Whether the word stands before a parenthesis, among those that are left. */
+  mentionCall(word: string): boolean {
+    return this.#tokens.some(({ kind, text }, at) => {
+      const next = this.#tokens[at + 1];
+      return (
+        at >= this.#at && kind === 'word' && text.toUpperCase() === word && next?.kind === 'symbol' && next.text === '('
+      );
+    });
+  }
+
   /** The first two words of each clause that is left. */
   clauseHeads(): string[] {
     const heads: string[] = [];

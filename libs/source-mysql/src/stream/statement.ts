@@ -36,7 +36,7 @@ const HARMLESS_VERBS = new Set(
 const DML_VERBS = new Set('INSERT REPLACE UPDATE DELETE LOAD WITH CALL SELECT DO VALUES TABLE'.split(' '));
 /** Beginnings of the clauses of ALTER TABLE after which every row looks as before, and has the name it had. */
 const KEEPS_ROWS =
-  /^(?:ADD (?:INDEX|KEY|FULLTEXT|SPATIAL|FOREIGN|CHECK|PARTITION)|DROP (?:INDEX|KEY|FOREIGN|CHECK|PARTITION)|(?:RENAME|ALTER) (?:INDEX|KEY)|(?:ENABLE|DISABLE) KEYS|(?:ENGINE|COMMENT|AUTO_INCREMENT|ALGORITHM|LOCK|FORCE|ORDER|ROW_FORMAT|KEY_BLOCK_SIZE|STATS_\w+|WAIT|NOWAIT|PARTITION|REMOVE|REORGANIZE|COALESCE|REBUILD|TRUNCATE|EXCHANGE|RENAME TO|RENAME AS)\b)/;
+  /^(?:ADD (?:INDEX|KEY|FULLTEXT|SPATIAL|FOREIGN|CHECK|PARTITION|SYSTEM|PERIOD)|DROP (?:INDEX|KEY|FOREIGN|CHECK|PARTITION|SYSTEM|PERIOD)|(?:RENAME|ALTER) (?:INDEX|KEY)|(?:ENABLE|DISABLE) KEYS|(?:ENGINE|COMMENT|AUTO_INCREMENT|ALGORITHM|LOCK|FORCE|ORDER|ROW_FORMAT|KEY_BLOCK_SIZE|STATS_\w+|WAIT|NOWAIT|PARTITION|REMOVE|REORGANIZE|COALESCE|REBUILD|TRUNCATE|EXCHANGE|RENAME TO|RENAME AS)\b)/;
 /** Objects whose definition may hold any text but that hold no rows. */
 const ROWLESS_OBJECTS = new Set(
   'USER ROLE VIEW TRIGGER PROCEDURE FUNCTION EVENT SERVER PACKAGE SEQUENCE TABLESPACE LOGFILE UNDO RESOURCE SPATIAL INSTANCE LIBRARY'.split(
@@ -155,8 +155,8 @@ function create(words: SqlWords): StatementMeaning {
   if (words.take('TABLE')) {
     words.take('IF', 'NOT', 'EXISTS');
     const tables = [words.table()];
-    // a query, TABLE other, or VALUES ROW(…): where rows are logged as rows the text has none of them
-    const fills = words.mention('SELECT', 'TABLE', 'ROW') ? ({ fills: true } as const) : {};
+    // a query, TABLE other, or VALUES ROW(…): where rows are logged as rows the text has none of them; ROW START bounds a period
+    const fills = words.mention('SELECT', 'TABLE') || words.mentionCall('ROW') ? ({ fills: true } as const) : {};
     return replaces
       ? { kind: 'empties', tables, drops: true, ...fills }
       : { kind: 'ddl', tables, reshapes: false, ...fills };

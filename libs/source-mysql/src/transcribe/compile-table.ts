@@ -6,6 +6,7 @@ import type { TablePlan } from '@mysync/wire';
 import { TYPE } from '../binlog/column-types.ts';
 import { decimalSize } from '../binlog/decimal.ts';
 import type { ColumnReader } from '../binlog/row-reader.ts';
+import type { RowPeriod } from './current-rows.ts';
 import {
   BLOCK_BYTES,
   COLUMN_BYTES,
@@ -74,6 +75,8 @@ export interface TranscribedTable {
   readonly readers: readonly ColumnReader[];
   /** What the module follows; null: the table is left to the reference. */
   readonly image: Uint8Array | null;
+  /** Its rows are logged with their history, and hidden columns; null: they are as they are logged. */
+  readonly period: RowPeriod | null;
 }
 
 const ALL_BYTES = Array.from({ length: 256 }, (_, byte) => byte);
@@ -90,10 +93,15 @@ interface Choice {
 }
 
 /** Throws a RangeError for a type that cannot be, as only a damaged table map has it. */
-export function compileTranscription(plan: TablePlan, readers: readonly ColumnReader[]): TranscribedTable {
+export function compileTranscription(
+  plan: TablePlan,
+  readers: readonly ColumnReader[],
+  period: RowPeriod | null = null,
+): TranscribedTable {
   if (readers.length === 0) throw new RangeError('a table without columns');
+  if (period !== null) return { plan, readers, image: null, period };
   const choices = readers.map((reader) => choose(reader));
-  return { plan, readers, image: planImage(plan, choices) };
+  return { plan, readers, image: planImage(plan, choices), period };
 }
 
 function planImage(plan: TablePlan, choices: readonly Choice[]): Uint8Array | null {

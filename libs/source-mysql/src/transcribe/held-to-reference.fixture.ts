@@ -7,6 +7,7 @@ import { type EncodedRow, RowEncoder } from '@mysync/wire';
 import { RowReader } from '../binlog/row-reader.ts';
 import type { RowsEvent } from '../binlog/rows-event.ts';
 import type { TranscribedTable } from './compile-table.ts';
+import { currentChange } from './current-rows.ts';
 import { type EventPlace, RowsTranscriber } from './rows-transcriber.ts';
 
 const encoder = new RowEncoder();
@@ -21,14 +22,10 @@ export function referenceRecords(table: TranscribedTable, rows: RowsEvent, place
   while (reader.at < data.length) {
     const before = rows.operation === 'insert' ? null : reader.read();
     const after = rows.operation === 'delete' ? null : reader.read();
-    const change = {
-      operation: rows.operation,
-      eventFile: place.file,
-      eventOffset: place.offset,
-      ordinal,
-      before,
-      after,
-    };
+    const logged = { operation: rows.operation, before, after };
+    const current = table.period === null ? logged : currentChange(table.period, logged);
+    if (current === null) continue;
+    const change = { ...current, eventFile: place.file, eventOffset: place.offset, ordinal };
     ordinal += encoder.rowChange(table.plan, place.block, change, records);
   }
   return records;

@@ -3,6 +3,7 @@ import { type EncodedRow, RowEncoder } from '@mysync/wire';
 import { RowReader } from '../binlog/row-reader.ts';
 import type { RowsEvent } from '../binlog/rows-event.ts';
 import type { TranscribedTable } from './compile-table.ts';
+import { currentChange } from './current-rows.ts';
 import type { EventPlace } from './rows-transcriber.ts';
 
 const encoder = new RowEncoder();
@@ -27,7 +28,10 @@ export function transcribeByReference(
   reader.open(rows.buffer.subarray(0, rows.end), left.at);
   const before = operation === 'insert' ? null : reader.read();
   const after = operation === 'delete' ? null : reader.read();
-  const change = { operation, eventFile: place.file, eventOffset: place.offset, ordinal: left.ordinal, before, after };
-  left.ordinal += encoder.rowChange(table.plan, place.block, change, records);
   left.at = reader.at;
+  const logged = { operation, before, after };
+  const change = table.period === null ? logged : currentChange(table.period, logged);
+  if (change === null) return;
+  const placed = { ...change, eventFile: place.file, eventOffset: place.offset, ordinal: left.ordinal };
+  left.ordinal += encoder.rowChange(table.plan, place.block, placed, records);
 }

@@ -181,6 +181,10 @@ class AlterReader {
       this.#edit.versioned = true;
       return;
     }
+    if (words.take('PERIOD', 'FOR', 'SYSTEM_TIME')) {
+      words.skipParens();
+      return;
+    }
     if (words.is('PERIOD')) throw new Undecided('it adds a period');
     const key = readKeyDefinition(words);
     if (key !== undefined) {
@@ -235,7 +239,12 @@ class AlterReader {
       if (key !== undefined && key.kind !== 'other') this.#edit.dropKey(name);
       return;
     }
-    if (words.is('SYSTEM', 'VERSIONING') || words.is('PERIOD', 'FOR')) throw new Undecided('it ends a versioning');
+    if (words.take('SYSTEM', 'VERSIONING')) {
+      this.#edit.versioned = false;
+      return;
+    }
+    if (words.take('PERIOD', 'FOR', 'SYSTEM_TIME')) return;
+    if (words.is('PERIOD', 'FOR')) throw new Undecided('it drops a period');
     words.take('COLUMN');
     const ifExists = words.take('IF', 'EXISTS');
     const name = words.identifier();

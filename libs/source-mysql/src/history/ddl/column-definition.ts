@@ -7,12 +7,16 @@ export interface ReadColumn {
   readonly column: DefinedColumn;
   /** Of a key that the definition itself asks for. */
   readonly key: TableKey['kind'] | undefined;
+  /** It makes its table a versioned one. */
+  readonly isVersioned: boolean;
 }
 
 export function readColumnDefinition(words: DdlWords, setting: TypeSetting): ReadColumn {
   const name = words.identifier();
   let type: ColumnType = readColumnType(words, setting);
   let nullable: boolean | undefined = type.serial ? false : undefined;
+  let bound: DefinedColumn['bound'];
+  let isVersioned = false;
   let key: TableKey['kind'] | undefined = type.serial ? 'unique' : undefined;
   for (;;) {
     if (words.take('NOT', 'NULL')) nullable = false;
@@ -27,19 +31,22 @@ export function readColumnDefinition(words: DdlWords, setting: TypeSetting): Rea
       const charset = collationCharset(words, setting.names);
       if (charset !== null) type = withCharset(type, charset);
     } else if (words.take('REFERENCES')) skipReferences(words);
+    else if (words.takeAny('GENERATED ALWAYS AS ROW START', 'AS ROW START')) bound = 'start';
+    else if (words.takeAny('GENERATED ALWAYS AS ROW END', 'AS ROW END')) bound = 'end';
+    else if (words.takeAny('WITH SYSTEM VERSIONING')) isVersioned = true;
     else if (!skipAttribute(words)) break;
   }
   // a TIMESTAMP without a word is NOT NULL on servers without explicit_defaults_for_timestamp: its table map says
   const { serial: _, ...shape } = type;
   const column = { ...shape, name, nullable: nullable ?? (type.base === 'timestamp' ? null : true) };
-  return { column: key === 'primary' ? { ...column, nullable: false } : column, key };
+  const bounding = bound === undefined ? column : { ...column, bound, nullable: false };
+  return { column: key === 'primary' ? { ...bounding, nullable: false } : bounding, key, isVersioned };
 }
 
 /** What changes neither the row nor its key. False at the end of the definition. */
 function skipAttribute(words: DdlWords): boolean {
   if (words.takeAny('AUTO_INCREMENT', 'VISIBLE', 'INVISIBLE', 'NOT SECONDARY')) return true;
-  if (words.takeAny('WITH SYSTEM VERSIONING', 'WITHOUT SYSTEM VERSIONING', 'VIRTUAL', 'STORED', 'PERSISTENT'))
-    return true;
+  if (words.takeAny('WITHOUT SYSTEM VERSIONING', 'VIRTUAL', 'STORED', 'PERSISTENT')) return true;
   if (words.takeAny('NOT ENFORCED', 'ENFORCED')) return true;
   if (words.takeAny('COMMENT', 'ENGINE_ATTRIBUTE', 'SECONDARY_ENGINE_ATTRIBUTE')) {
     words.symbol('=');

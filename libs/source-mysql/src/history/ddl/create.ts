@@ -39,8 +39,9 @@ export function readTableBody(
   return edit.done();
 }
 
-export function addColumn(edit: TableEdit, { column, key }: ReadColumn, place: string | undefined): void {
+export function addColumn(edit: TableEdit, { column, key, isVersioned }: ReadColumn, place: string | undefined): void {
   edit.add(column, place);
+  if (isVersioned) edit.versioned = true;
   if (key !== undefined) edit.addKey(inlineKey(column.name, key));
 }
 
