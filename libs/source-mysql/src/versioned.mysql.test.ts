@@ -231,6 +231,28 @@ describe('system-versioned tables', { timeout: 240_000 }, () => {
     assert.equal(rowsOf(explicit).length, 2);
   });
 
+  it('are read by their hidden columns when they are gone', async () => {
+    await emptied(full);
+    const items = await streamed(
+      full,
+      'CREATE TABLE dropped (id INT PRIMARY KEY, v INT) WITH SYSTEM VERSIONING',
+      'INSERT INTO dropped VALUES (1, 1), (2, 2)',
+      'UPDATE dropped SET v = 3 WHERE id = 1',
+      'DELETE FROM dropped WHERE id = 2',
+      'DROP TABLE dropped',
+    );
+    assert.deepEqual(ofUnseen(items), []);
+    assert.deepEqual(
+      rowsOf(items).map(({ operation, before: old, after: image }) => [operation, Object.values(image ?? old ?? {})]),
+      [
+        ['insert', [1, 1]],
+        ['insert', [2, 2]],
+        ['update', [1, 3]],
+        ['delete', [2, 2]],
+      ],
+    );
+  });
+
   it('are none of those that have such columns of their own, though they lost them or are gone', async () => {
     await emptied(full);
     const items = await streamed(

@@ -19,6 +19,8 @@ export interface CatalogueColumn {
   readonly unsigned: boolean;
   readonly nullable: boolean;
   readonly generated: boolean;
+  /** Of the period of a system-versioned table. */
+  readonly isBound: boolean;
   /** Part of a key, or of an index. */
   readonly inKey: boolean;
   readonly comment: string;
@@ -32,6 +34,8 @@ export interface CatalogueTable {
   readonly ref: TableRef;
   readonly engine: string;
   readonly partitioned: boolean;
+  /** The server keeps the history of its rows (MariaDB). */
+  readonly versioned: boolean;
   readonly columns: readonly CatalogueColumn[];
   readonly key: KeyKind;
   /** Names of the columns that name a row; of any unique key where there is no primary one. */
@@ -45,7 +49,9 @@ function literal(name: string): string {
 /** undefined when there is no such table. */
 export async function readTable(client: Client, flavor: Flavor, ref: TableRef): Promise<CatalogueTable | undefined> {
   const where = `TABLE_SCHEMA = CONVERT(${literal(ref.database)} USING utf8mb4) AND TABLE_NAME = CONVERT(${literal(ref.table)} USING utf8mb4)`;
-  const [table] = await client.rows(`SELECT ENGINE, CREATE_OPTIONS FROM information_schema.TABLES WHERE ${where}`);
+  const [table] = await client.rows(
+    `SELECT ENGINE, CREATE_OPTIONS, TABLE_TYPE FROM information_schema.TABLES WHERE ${where}`,
+  );
   if (table === undefined) return undefined;
   const rows = await client.rows(
     `SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, CHARACTER_SET_NAME, CHARACTER_MAXIMUM_LENGTH, NUMERIC_PRECISION, NUMERIC_SCALE,
@@ -80,6 +86,7 @@ export async function readTable(client: Client, flavor: Flavor, ref: TableRef): 
       unsigned: /unsigned|zerofill/.test(type),
       nullable: nullable === 'YES',
       generated: generated !== '',
+      isBound: /^ROW (START|END)$/.test(generated),
       inKey: key !== '',
       comment,
       srid,
@@ -100,6 +107,7 @@ export async function readTable(client: Client, flavor: Flavor, ref: TableRef): 
     ref,
     engine: table[0] ?? '',
     partitioned: /partitioned/.test(table[1] ?? ''),
+    versioned: table[2] === 'SYSTEM VERSIONED',
     columns,
     key: primary !== undefined ? 'primary' : unique.length > 0 ? 'unique' : 'none',
     keyColumns: new Set(primary?.columns ?? unique),

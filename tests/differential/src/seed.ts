@@ -182,6 +182,7 @@ async function prepare({ random, keeper, main, databases, home, flavor }: World,
       `SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO', time_zone = '+00:00', lock_wait_timeout = 2, innodb_lock_wait_timeout = 1`,
     );
     await client.run(`USE ${quoteName(home)}`);
+    if (flavor === 'mariadb') await client.run('SET SESSION system_versioning_alter_history = KEEP');
     if (flavor === 'mysql') await client.run('SET SESSION show_gipk_in_create_table_and_information_schema = ON');
   }
   await keeper.run(`CREATE TABLE ${quoteTable({ database: home, table: MARKS })} (id INT PRIMARY KEY)`);

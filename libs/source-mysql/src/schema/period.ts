@@ -54,7 +54,8 @@ export function periodInLog(
   // every key of a versioned table has one of the bounds in it
   const mayBe = (candidates: ReadonlySet<string>): boolean =>
     candidates.size >= 2 && (key.length === 0 || key.some((name) => candidates.has(name)));
-  const period = now?.period ?? null;
+  // of a table that is gone nothing stays wrong: its DROP or RENAME follows
+  const period = now === undefined ? HIDDEN_PERIOD : now.period;
   if (period !== null) {
     const isTheirs = ({ name }: TableMapColumn): boolean => name === period.start || name === period.end;
     const bound = columns.filter((column) => isTheirs(column) && (isBound(column) || isTransactionBound(column)));

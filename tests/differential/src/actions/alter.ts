@@ -23,7 +23,7 @@ function place(world: World, table: WorldTable, self = ''): string {
 /** Columns that may change without changing how rows are named. */
 function free(table: WorldTable): string[] {
   return table.columns
-    .filter(({ name }) => name !== COUNTER && !table.keyColumns.has(name))
+    .filter(({ name, isBound }) => name !== COUNTER && !table.keyColumns.has(name) && !isBound)
     .map((column) => column.name);
 }
 
@@ -38,8 +38,23 @@ function conversion({ types }: World, table: WorldTable): Change | undefined {
 
 const WIDE = /ucs2|utf16|utf32/;
 
+/** What makes the server keep the history of the rows, or end it, or call its columns otherwise. */
+function versioning(world: World, table: WorldTable): Change | undefined {
+  const { random } = world;
+  if (!table.versioned) return { sql: 'ADD SYSTEM VERSIONING', rekeys: false };
+  // see the exclusions
+  if (!world.asksLater) return undefined;
+  const bounds = table.columns.filter(({ isBound }) => isBound).map(({ name }) => quoteName(name));
+  const [bound] = bounds;
+  if (bound !== undefined && random.chance(0.5)) {
+    return { sql: `RENAME COLUMN ${bound} TO ${quoteName(world.newColumnName())}`, rekeys: false };
+  }
+  return { sql: ['DROP SYSTEM VERSIONING', ...bounds.map((name) => `DROP COLUMN ${name}`)].join(', '), rekeys: false };
+}
+
 function change(world: World, table: WorldTable): Change | undefined {
   const { random, types, flavor } = world;
+  if (flavor === 'mariadb' && random.chance(0.1)) return versioning(world, table);
   const others = free(table);
   const kind = random.below(13);
   if (kind < 3) {
@@ -74,7 +89,8 @@ function change(world: World, table: WorldTable): Change | undefined {
   if (kind === 6 && table.key === 'none') return { sql: `ADD PRIMARY KEY (${COUNTER})`, rekeys: true };
   const name = others.length === 0 ? undefined : random.pick(others);
   if (kind === 7) {
-    const key = [...table.keyColumns].filter((column) => column !== COUNTER);
+    const bounds = new Set(table.columns.filter(({ isBound }) => isBound).map((column) => column.name));
+    const key = [...table.keyColumns].filter((column) => column !== COUNTER && !bounds.has(column));
     if (key.length > 0 && random.chance(0.3)) {
       return {
         sql: `RENAME COLUMN ${quoteName(random.pick(key))} TO ${quoteName(world.newColumnName())}`,
@@ -102,7 +118,8 @@ function change(world: World, table: WorldTable): Change | undefined {
 
 export async function empty(world: World, table: WorldTable): Promise<void> {
   const name = quoteTable(table.ref);
-  await world.keeper.run(world.random.chance(0.5) ? `DELETE FROM ${name}` : `TRUNCATE TABLE ${name}`);
+  const keeps = world.random.chance(0.5) || table.versioned;
+  await world.keeper.run(keeps ? `DELETE FROM ${name}` : `TRUNCATE TABLE ${name}`);
 }
 
 /** Comments and spellings that leave the statement the same. */

@@ -72,7 +72,36 @@ function keyPlan(world: World): KeyPlan {
   return { parts: [...definitions, clause], names, kind };
 }
 
-function tableOptions(world: World, key: KeyPlan): string {
+interface Versioning {
+  /** Of the period, and its own clause; none where it is hidden. */
+  readonly parts: readonly string[];
+  readonly option: string;
+  readonly partitions: string;
+}
+
+const UNVERSIONED: Versioning = { parts: [], option: '', partitions: '' };
+
+/** Whether the server keeps the history of the rows, in hidden columns or in such as the table has. */
+function versioning(world: World): Versioning {
+  const { random, flavor } = world;
+  if (flavor !== 'mariadb' || !random.chance(0.25)) return UNVERSIONED;
+  const partitions = random.chance(0.2)
+    ? ` PARTITION BY SYSTEM_TIME LIMIT ${random.between(3, 20)} (PARTITION p0 HISTORY, PARTITION p1 HISTORY, PARTITION pc CURRENT)`
+    : '';
+  const option = ' WITH SYSTEM VERSIONING';
+  if (random.chance(0.5)) return { parts: [], option, partitions };
+  const [start, end] = [quoteName(world.newColumnName()), quoteName(world.newColumnName())];
+  const definition = (bound: string): string =>
+    `TIMESTAMP(6) ${random.pick(['', 'GENERATED ALWAYS '])}AS ROW ${bound}${random.pick(['', ' INVISIBLE'])}`;
+  const parts = [
+    `${start} ${definition('START')}`,
+    `${end} ${definition('END')}`,
+    `PERIOD FOR SYSTEM_TIME (${start}, ${end})`,
+  ];
+  return { parts, option, partitions };
+}
+
+function tableOptions(world: World, key: KeyPlan, { option, partitions: ofHistory }: Versioning): string {
   const { random, types, flavor } = world;
   const engine = random.chance(0.8)
     ? ''
@@ -86,12 +115,13 @@ function tableOptions(world: World, key: KeyPlan): string {
       ? random.pick([' ROW_FORMAT=COMPRESSED', ' ROW_FORMAT=REDUNDANT', ' ROW_FORMAT=COMPACT'])
       : '';
   const charset = random.chance(0.3) ? ` DEFAULT${types.charset()}` : '';
+  if (ofHistory !== '') return `${engine}${format}${charset}${option}${ofHistory}`;
   const partitions =
     // MySQL takes the quotes from such a name, and then cannot read it
     key.kind === 'primary' && engine === '' && !key.names.some((name) => /^`\d/.test(name)) && random.chance(0.1)
       ? ` PARTITION BY KEY (${key.names.join(', ')}) PARTITIONS ${random.between(1, 4)}`
       : '';
-  return `${engine}${format}${charset}${partitions}`;
+  return `${engine}${format}${charset}${option}${partitions}`;
 }
 
 export async function createTable(world: World, ref: TableRef, how = 'CREATE TABLE'): Promise<WorldTable | undefined> {
@@ -101,15 +131,22 @@ export async function createTable(world: World, ref: TableRef, how = 'CREATE TAB
     name: world.newColumnName(),
     ...columnDefinition(world),
   }));
+  const versioned = versioning(world);
   const columns = random.shuffle([
     `${COUNTER} BIGINT NOT NULL`,
+    ...versioned.parts.slice(0, 2),
     ...key.parts.slice(0, key.names.length),
-    ...others.map(({ name, sql }) => `${quoteName(name)} ${sql}`),
+    ...others.map(({ name, sql }) => `${quoteName(name)} ${sql}${unversioned(world, versioned, sql)}`),
   ]);
-  const clauses = [...columns, ...key.parts.slice(key.names.length)];
+  const clauses = [...columns, ...key.parts.slice(key.names.length), ...versioned.parts.slice(2)];
   if (random.chance(0.1)) clauses.push(`KEY (${COUNTER})`);
-  await world.ddl(`${how} ${quoteTable(ref)} (${clauses.join(', ')})${tableOptions(world, key)}`);
+  await world.ddl(`${how} ${quoteTable(ref)} (${clauses.join(', ')})${tableOptions(world, key, versioned)}`);
   return await world.look(ref, { stale: false });
+}
+
+/** Changes of some columns leave no history. */
+function unversioned({ random }: World, { option }: Versioning, sql: string): string {
+  return option !== '' && !/\bAS \(/.test(sql) && random.chance(0.1) ? ' WITHOUT SYSTEM VERSIONING' : '';
 }
 
 async function create(world: World): Promise<void> {

@@ -120,6 +120,10 @@ export async function changeRows(
   others: readonly WorldTable[] = world.tables(),
 ): Promise<void> {
   const { random } = world;
+  if (table.versioned && random.chance(0.05)) {
+    await client.attempt(`DELETE HISTORY FROM ${quoteTable(table.ref)}`);
+    return;
+  }
   const kind = random.below(20);
   if (kind < 9) await insertRows(world, client, table);
   else if (kind < 14) await updateRows(world, client, table);

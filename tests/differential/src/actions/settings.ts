@@ -21,13 +21,13 @@ const SESSION: Readonly<Record<string, readonly string[]>> = {
     "'NO_AUTO_VALUE_ON_ZERO'",
   ],
   foreign_key_checks: ['0', '1'],
-  unique_checks: ['0', '1'],
   timestamp: ['DEFAULT', '1000000000.123456', '1700000000'],
 };
 const SESSION_MYSQL: Readonly<Record<string, readonly string[]>> = {
   binlog_transaction_compression: ['ON', 'ON', 'OFF'],
   binlog_row_value_options: ["'PARTIAL_JSON'", "'PARTIAL_JSON'", "''"],
   binlog_rows_query_log_events: ['ON', 'OFF'],
+  unique_checks: ['0', '1'],
   gtid_next: ["'AUTOMATIC'", "'AUTOMATIC:tag_1'"],
 };
 const SESSION_MARIADB: Readonly<Record<string, readonly string[]>> = {
