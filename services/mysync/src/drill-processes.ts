@@ -5,9 +5,16 @@ import { DrillProcess, type Fault, FaultProxy, frozen, killed, waysBroken } from
 import { MYSQL_PORT, required } from './compose.ts';
 import type { Lifecycle } from './lifecycle.ts';
 
+/** Faults that this set-up does not allow. */
+export interface Omitted {
+  readonly faults: string;
+  readonly why: string;
+}
+
 interface Managed {
   readonly processes: readonly DrillProcess[];
   readonly faults: readonly Fault[];
+  readonly omitted: readonly Omitted[];
 }
 
 interface Management {
@@ -27,8 +34,21 @@ interface Management {
 export async function manageProcesses(parts: Management): Promise<Managed> {
   const { config, path, settings, source, sink, folder, lifecycle, seconds } = parts;
   const faults: Fault[] = [];
+  const omitted: Omitted[] = [];
+  if (config.transport.kind === 'kafka') {
+    omitted.push({
+      faults: 'brokers restarted, ways to them',
+      why: 'brokers tell their clients addresses that a proxy has not, and are not ours to restart: a plan (--plan) can',
+    });
+  }
   const through = async (name: string, target: { host: string; port: number } | null): Promise<FaultProxy | null> => {
-    if (target === null) return null;
+    if (target === null) {
+      omitted.push({
+        faults: `${name} cut off, silent, slow`,
+        why: 'a proxy can stand before a single server without TLS only',
+      });
+      return null;
+    }
     const proxy = lifecycle.opened(name, await FaultProxy.open(target), (opened) => opened.close());
     faults.push(...waysBroken(name, proxy, seconds));
     return proxy;
@@ -56,7 +76,7 @@ export async function manageProcesses(parts: Management): Promise<Managed> {
   ] as const) {
     faults.push(killed(name, child), frozen(name, child, seconds));
   }
-  return { processes: [reader, writer], faults };
+  return { processes: [reader, writer], faults, omitted };
 }
 
 /** null where a proxy would be another host to a certificate. */

@@ -10,7 +10,7 @@ import { Pipeline } from '@mysync/verifier';
 import { openCheckpoints, readCheckpoint } from './checkpoints.ts';
 import { openSink, required, sourceOptions } from './compose.ts';
 import { type CommandContext, type CommonOptions, requireConfig, usageError } from './context.ts';
-import { manageProcesses } from './drill-processes.ts';
+import { manageProcesses, type Omitted } from './drill-processes.ts';
 import { type DrillTableOptions, drillTableOf, openDrillTable, requireMapped } from './drill-table.ts';
 import { commandErrors } from './errors.ts';
 import { EXIT, ExitRequest } from './exit-codes.ts';
@@ -91,7 +91,7 @@ export async function runDrillVerb(context: CommandContext, options: DrillOption
       clock: systemClock,
       signal,
     });
-    await tell(context, options, report);
+    await tell(context, options, { ...report, omitted: managed.omitted });
   } finally {
     for (const { name, error } of await lifecycle.close()) context.output.note(`closing ${name} failed: ${error}\n`);
   }
@@ -107,7 +107,11 @@ function makeReportFolder(context: CommandContext, path: string): void {
   }
 }
 
-async function tell(context: CommandContext, options: DrillOptions, report: DrillReport): Promise<void> {
+interface ToldReport extends DrillReport {
+  readonly omitted: readonly Omitted[];
+}
+
+async function tell(context: CommandContext, options: DrillOptions, report: ToldReport): Promise<void> {
   const ok = report.lost + report.wrong + report.stale === 0;
   const file = join(options.folder, 'report.md');
   await writeFile(file, reportText(report));
@@ -116,7 +120,7 @@ async function tell(context: CommandContext, options: DrillOptions, report: Dril
   if (!ok) throw new ExitRequest(EXIT.findings);
 }
 
-function reportText(report: DrillReport): string {
+function reportText(report: ToldReport): string {
   const rows = report.faults.map(({ kind, seconds, recoverySeconds }) => [
     kind,
     `${seconds} s`,
@@ -130,5 +134,6 @@ function reportText(report: DrillReport): string {
     '',
     table([['fault', 'lasted', 'recovered after'], ...rows]).trimEnd(),
     '',
+    ...report.omitted.map(({ faults, why }) => `Not tried: ${faults}: ${why}.\n`),
   ].join('\n');
 }

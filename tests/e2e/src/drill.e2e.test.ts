@@ -31,6 +31,7 @@ test('every fault is survived, and the report says so', async () => {
       ...['reader killed', 'reader frozen', 'writer killed', 'writer frozen', 'a fault of mine'],
     ],
   );
+  assert.deepEqual(report.omitted, []);
   assert.ok(report.changes > 100 && report.looks > 10, stdout);
   const [tables] = await sql.query('SHOW TABLES');
   assert.equal((tables as unknown[]).length, 1, 'the table of the drill is gone');
