@@ -63,7 +63,7 @@ export function sourceSection() {
       ).default({}),
       rowMetadata: choice(
         ['full', 'history'],
-        'Where the names and types of columns come from. full: from the log itself; the server must write it with binlog_row_metadata=FULL. history: from the table definitions that are kept beside the checkpoint, for servers that write less; a DDL statement that cannot be followed stops the reader until mysync ddl accept or skip.',
+        'Where the names and types of columns come from. full: from the log itself; the server must write it with binlog_row_metadata=FULL (what MariaDB leaves out even then, UUID and INET, from the definitions beside the checkpoint). history: from the table definitions that are kept beside the checkpoint, for servers that write less; a DDL statement that cannot be followed stops the reader until mysync ddl accept or skip.',
       ).default('full'),
       onPartialRow: choice(
         PARTIAL_ROW,
