@@ -129,6 +129,13 @@ describe('system-versioned tables', { timeout: 240_000 }, () => {
         await source.close();
         assert.deepEqual(ofUnseen(items), []);
         await assertCopies(db, replay(items));
+        const keyOf = (name: string): unknown =>
+          rowsOf(items)
+            .find(({ table }) => table === name)
+            ?.schema.columns.flatMap((column) => (column.keyPosition > 0 ? [column.name] : []));
+        for (const name of ['implicit', 'explicit', 'invisible', 'end_in_key', 'unique_key', 'partitioned']) {
+          assert.deepEqual(keyOf(name), ['id'], name);
+        }
         const row = rowsOf(items).find(({ table }) => table === 'implicit');
         assert.deepEqual(
           row?.schema.columns.map(({ name, keyPosition }) => [name, keyPosition]),
