@@ -88,7 +88,7 @@ function tell(result: SeedResult, { focus, folder, say }: SuiteOptions): void {
 type Written = Omit<SeedResult, 'outcome'> & { readonly outcome?: Outcome };
 
 /** Of each seed that passed when it was run last. */
-async function readResults(file: string, transport: string): Promise<Map<number, SeedResult>> {
+export async function readResults(file: string, transport: string): Promise<Map<number, SeedResult>> {
   const text = await readFile(file, 'utf8').catch(() => '');
   const found = new Map<number, SeedResult>();
   for (const line of text.split('\n')) {

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import type { Outcome } from './findings.ts';
+import type { SeedResult } from './run-seed.ts';
+import { readResults } from './suite.ts';
+import { exitStatus, summarize } from './summary.ts';
+
+function result(seed: number, outcome: Outcome): SeedResult {
+  return {
+    seed,
+    transport: 'log',
+    what: '',
+    outcome,
+    faults: [{ kind: 'kill reader', recoverySeconds: seed }],
+    rows: 100,
+    lost: outcome === 'failed' ? 1 : 0,
+    wrong: 0,
+    backward: 0,
+    slow: [],
+    complaints: outcome === 'failed' ? ['a row is missing'] : [],
+    suiteErrors: outcome === 'suite error' ? ['no server'] : [],
+    seconds: 1,
+    phases: {},
+    looks: 1,
+  };
+}
+
+test('a seed that ended by an error of the suite is named, and counts in no figure', () => {
+  const summary = summarize([result(1, 'passed'), result(2, 'suite error'), result(3, 'failed')]);
+  const { seeds, faults, rows, lost, failed, suiteErrors, recoverySeconds } = summary;
+  assert.deepEqual({ seeds, faults, rows, lost }, { seeds: 2, faults: 2, rows: 200, lost: 1 });
+  assert.deepEqual([failed, suiteErrors], [[3], [2]]);
+  assert.deepEqual(recoverySeconds['kill reader'], { p50: 1, p99: 3, count: 2 });
+});
+
+test('what was found comes before what could not be done', () => {
+  assert.equal(exitStatus({ failed: [], suiteErrors: [] }), 0);
+  assert.equal(exitStatus({ failed: [3], suiteErrors: [2] }), 1);
+  assert.equal(exitStatus({ failed: [], suiteErrors: [2] }), 2);
+});
+
+test('a run that goes on leaves out what passed when it was run last, also in files that tell no outcome', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'mysync-results-'));
+  const file = join(folder, 'log.jsonl');
+  const { outcome: _, suiteErrors: __, ...earlier } = result(1, 'passed');
+  const lines = [
+    earlier,
+    { ...earlier, seed: 2, complaints: ['a row is missing'] },
+    result(3, 'suite error'),
+    result(4, 'suite error'),
+    result(4, 'passed'),
+    result(5, 'passed'),
+    result(5, 'failed'),
+    { ...result(6, 'passed'), transport: 'kafka' },
+  ];
+  await writeFile(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+  assert.deepEqual([...(await readResults(file, 'log')).keys()], [1, 4]);
+  await rm(folder, { recursive: true });
+});
