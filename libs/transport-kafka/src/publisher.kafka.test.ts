@@ -220,24 +220,28 @@ test('a topic that takes less than before: several records go in smaller batches
   const topic = await newTopic();
   const publisher = await transport.openPublisher({ topic, producer: topic, previous: null });
   const limit = 20_000;
-  await withAdmin(server, (admin) =>
-    admin.alterConfigs({
-      validateOnly: false,
-      resources: [
-        {
-          type: kafkajs.ConfigResourceTypes.TOPIC,
-          name: topic,
-          configEntries: [{ name: 'max.message.bytes', value: String(limit) }],
-        },
-      ],
-    }),
-  );
+  const setLimit = (bytes: number): Promise<unknown> => {
+    const configEntries = [{ name: 'max.message.bytes', value: String(bytes) }];
+    const resources = [{ type: kafkajs.ConfigResourceTypes.TOPIC, name: topic, configEntries }];
+    return withAdmin(server, (admin) => admin.alterConfigs({ validateOnly: false, resources }));
+  };
+  await setLimit(limit);
   const each = (index: number) => record(`k${index}`, 'v'.repeat(6_000));
-  await assert.rejects(publisher.publish(0, [each(0), each(1), each(2), each(3)]), code('TRANSPORT_RENUMBER'));
+  const together = publisher.publish(0, [each(0), each(1), each(2), each(3)]);
+  await assert.rejects(together, (error) => {
+    return isMysyncError(error, 'TRANSPORT_RECORD_TOO_LARGE') && !('record' in error.where);
+  });
   await publisher.renumber();
   assert.ok(publisher.maxBatchBytes < limit, `${publisher.maxBatchBytes}`);
   for (let index = 0; index < 4; index += 1) {
     assert.deepEqual(await publisher.publish(0, [each(index)]), { baseOffset: index });
   }
   await assert.rejects(publisher.publish(0, [record('large', 'v'.repeat(limit))]), code('TRANSPORT_RECORD_TOO_LARGE'));
+  // measured without a refusal, and by the topic's limit as it is then
+  await publisher.renumber();
+  await setLimit(2 * limit);
+  const large = record('large', 'v'.repeat(limit));
+  await until('the raised limit is noticed', async () => publisher.takes(large), { timeoutMs: 90_000 });
+  assert.equal(publisher.takes(record('larger', 'v'.repeat(2 * limit))), false);
+  assert.deepEqual(await publisher.publish(0, [large]), { baseOffset: 4 });
 });

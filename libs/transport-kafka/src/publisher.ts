@@ -30,7 +30,7 @@ import { ProducerName, shutOut } from './producer-name.ts';
 import type { ProducerNumbers } from './protocol/init-producer-id.ts';
 import type { TopicMetadata } from './protocol/metadata.ts';
 import { type ProduceAnswer, produceAnswer } from './protocol/produce-answer.ts';
-import { PRODUCE, ProduceEncoder } from './protocol/record-batch-encode.ts';
+import { PRODUCE, ProduceEncoder, RECORD_OVERHEAD_BYTES } from './protocol/record-batch-encode.ts';
 import { BatchLimit, type BatchPlace, badRecord } from './refused-batch.ts';
 import { Reporter } from './reporter.ts';
 import { Watchdog } from './watchdog.ts';
@@ -153,6 +153,21 @@ export class KafkaPublisher implements Publisher {
     return this.#limit.batchBytes;
   }
 
+  get surelyTakenBytes(): number {
+    return this.#limit.recordBytes(systemClock.monotonic()) - RECORD_OVERHEAD_BYTES;
+  }
+
+  takes(record: OutgoingRecord): boolean {
+    const records = [record];
+    const buffer = this.#pool.take(this.#encoder.room(records));
+    const length = this.#encoder.encode(buffer, 0, records, { ...this.#numbers, firstSequence: 0 }, Date.now());
+    this.#pool.give(buffer);
+    const nowMs = systemClock.monotonic();
+    const fits = this.#encoder.batchBytes(length) <= this.#limit.recordBytes(nowMs);
+    if (!fits && this.#limit.isToBeAsked(nowMs)) this.#askLimit();
+    return fits;
+  }
+
   publish(partition: number, records: readonly OutgoingRecord[]): Promise<{ readonly baseOffset: number }> {
     if (this.#failure !== null) return Promise.reject(this.#failure.error);
     const lane = this.#lanes[partition];
@@ -172,7 +187,7 @@ export class KafkaPublisher implements Publisher {
       const batch = { firstSequence, count, buffer, frame, records, resolve, reject, baseOffset: null, attempts: 0 };
       lane.queue.add(batch);
       this.#openBatches++;
-      if (this.#encoder.batchBytes(length) > this.#limit.topicBytes) {
+      if (this.#encoder.batchBytes(length) > this.#limit.recordBytes(systemClock.monotonic())) {
         this.#refuse(lane, batch, this.#limit.tooLarge(records, this.#placeOf(lane)));
       } else this.#pump(lane);
     });
@@ -250,7 +265,7 @@ export class KafkaPublisher implements Publisher {
         this.#checkFenced();
         return;
       case 'too-large':
-        this.#refuse(lane, batch, this.#limit.refused(batch.records, batch.frame.length, place));
+        this.#refuse(lane, batch, this.#tooLarge(batch, place));
         return;
       case 'bad-record':
         this.#refuse(lane, batch, badRecord(batch.records, place, answer));
@@ -356,9 +371,22 @@ export class KafkaPublisher implements Publisher {
     this.#giveBack({ error: transportErrors.TRANSPORT_RENUMBER({ message, where }), final: false });
   }
 
-  /** Rejects one batch for what it holds (null: for its size alone), and everything else for renumbering. */
-  #refuse(lane: Lane, batch: OpenBatch, error: Error | null): void {
-    if (error !== null) batch.reject(error);
+  #askLimit(): void {
+    this.#options.maxMessageBytes().then(
+      (bytes) => {
+        this.#limit.topicBytes = bytes;
+      },
+      (error: unknown) => this.#reporter.warn(`the topic's limit cannot be read: ${causeText(error)}`, {}),
+    );
+  }
+
+  #tooLarge({ records, frame }: OpenBatch, place: BatchPlace): Error {
+    return this.#limit.refused(records, this.#encoder.batchBytes(frame.length), place, systemClock.monotonic());
+  }
+
+  /** Rejects one batch for what it holds, and everything else for renumbering. */
+  #refuse(lane: Lane, batch: OpenBatch, error: Error): void {
+    batch.reject(error);
     this.#demandRenumber(lane, 'a batch was refused');
   }
 

@@ -35,6 +35,9 @@ function recordBytes(record: OutgoingRecord): number {
   return size;
 }
 
+/** What a record takes beside its key, value and headers, with room for one header's name. */
+export const RECORD_OVERHEAD_BYTES = RECORD_PREFIX_BYTES + 64;
+
 /** Index of the first record larger than `maxRecordBytes`, or -1. */
 export function findTooLarge(records: readonly OutgoingRecord[], maxRecordBytes: number): number {
   return records.findIndex((record) => recordBytes(record) > maxRecordBytes);

@@ -9,7 +9,7 @@
  */
 import { isMysyncError, type MysyncError } from '@mysync/core';
 import { type OutgoingRecord, type ProducerIdentity, type Publisher, transportErrors } from '@mysync/transport';
-import { encodeBody, encodedBytes, findTooLarge, stampBatch } from './batch-codec.ts';
+import { encodeBody, encodedBytes, findTooLarge, RECORD_OVERHEAD_BYTES, stampBatch } from './batch-codec.ts';
 import type { TopicEntry } from './layout.ts';
 import { batchKey, metaKey, type PartitionState, type ProducerEntry, type ProducerState } from './layout.ts';
 import { closedError, type Store } from './store.ts';
@@ -108,6 +108,14 @@ export class LogPublisher implements Publisher {
 
   get identity(): ProducerIdentity {
     return this.#identity;
+  }
+
+  get surelyTakenBytes(): number {
+    return this.#options.maxRecordBytes - RECORD_OVERHEAD_BYTES;
+  }
+
+  takes(record: OutgoingRecord): boolean {
+    return findTooLarge([record], this.#options.maxRecordBytes) < 0;
   }
 
   publish(partition: number, records: readonly OutgoingRecord[]): Promise<{ readonly baseOffset: number }> {

@@ -127,6 +127,9 @@ export function publishConformance(it: Register, tooLargeRecordBytes: number | u
       const { transport, topic, publisher } = await bench1(bench);
       await publisher.publish(0, [record('before')]);
       const huge = record('huge', 'h'.repeat(tooLargeRecordBytes ?? 0));
+      assert.equal(publisher.takes(huge), false);
+      assert.ok(publisher.takes(record('large', 'l'.repeat(publisher.surelyTakenBytes - 5))));
+      assert.ok(publisher.surelyTakenBytes < (tooLargeRecordBytes ?? 0));
       await rejectsWith('TRANSPORT_RECORD_TOO_LARGE', publisher.publish(0, [record('beside'), huge]));
       await publisher.renumber();
       assert.deepEqual(await publisher.publish(0, [record('after')]), { baseOffset: 1 });

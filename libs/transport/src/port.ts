@@ -130,6 +130,11 @@ export interface Publisher {
   readonly maxOpenBatches: number;
   /** Most bytes (keys + values + headers) one batch may hold; a single record may be larger up to `maxRecordBytes`. */
   readonly maxBatchBytes: number;
+  /** A record of up to so many bytes (key + value + headers) is taken, as far as is known; of a larger one `takes` tells. */
+  readonly surelyTakenBytes: number;
+
+  /** False: a batch of this record alone would be refused for its size, as far as is known now. It may cost as much as publishing it. */
+  takes(record: OutgoingRecord): boolean;
 
   /**
    * Appends the records as one batch: all or none, contiguous offsets. Resolves when stored durably (Kafka: acks=-1;
@@ -140,8 +145,8 @@ export interface Publisher {
    * - with `TRANSPORT_RENUMBER`: numbers refused as unknown, log truncated, order found wrong. Every open and later call, of
    *   all partitions, rejects alike until `renumber` was called;
    * - with `TRANSPORT_FENCED`: a successor is active. Final;
-   * - with `TRANSPORT_RECORD_TOO_LARGE`: this batch was not stored; `where.record` names a record that is too large even alone. Then
-   *   renumber;
+   * - with `TRANSPORT_RECORD_TOO_LARGE`: neither this batch nor a later one of its partition was stored. `where.record` names a record that
+   *   is too large even alone; without it, smaller batches are asked for. Then renumber;
    * - with `TRANSPORT_DISK_FULL` (log): not stored, retriable by the caller after a pause and `renumber`;
    * - when closed.
    */

@@ -142,6 +142,8 @@ export class Life {
       },
       maxOpenBatches: publisher.maxOpenBatches,
       maxBatchBytes: publisher.maxBatchBytes,
+      surelyTakenBytes: publisher.surelyTakenBytes,
+      takes: (record) => publisher.takes(record),
       publish: (partition, records) => {
         if (!this.dead) assertSaved(store, publisher.identity, records);
         return this.step(() => publisher.publish(partition, records));

@@ -4,14 +4,17 @@ import { silentLogger, systemClock } from '@mysync/core';
 import type { PassedBatch } from '@mysync/flow';
 import { createMetrics } from '@mysync/telemetry';
 import { type OutgoingRecord, type ProducerIdentity, type Publisher, transportErrors } from '@mysync/transport';
-import { encodeControl, encodeTransaction, readDelivery } from '@mysync/wire';
+import { encodeControl, encodeTransaction, readDelivery, readOperation } from '@mysync/wire';
 import type { WindowEntry } from './change-router.ts';
+import type { LargeRowPolicy } from './large-rows.ts';
 import { PublishPump } from './publish-pump.ts';
+import { rowEntry } from './rows.fixture.ts';
 
 interface Call {
   readonly partition: number;
   /** Copied when published: what would be stored. */
   readonly sequences: readonly { epoch: number; generation: number; base: number; sequence: number }[];
+  readonly operations: readonly string[];
   readonly store: (offset: number) => void;
   readonly refuse: (error: unknown) => void;
 }
@@ -20,18 +23,30 @@ interface Call {
 class ScriptedPublisher implements Publisher {
   readonly maxOpenBatches = 3;
   readonly maxBatchBytes = 1 << 20;
+  surelyTakenBytes = 1 << 20;
   readonly calls: Call[] = [];
   identity: ProducerIdentity = { id: '7', epoch: 0 };
   log: string[] = [];
 
   publish(partition: number, records: readonly OutgoingRecord[]): Promise<{ baseOffset: number }> {
+    const operations = records.map(({ value }) => readOperation(value ?? Buffer.alloc(0)));
     const sequences = records.map((record) => {
       const { epoch, generation, base, sequence } = readDelivery(record.value ?? Buffer.alloc(0));
       return { epoch, generation, base, sequence };
     });
     return new Promise((resolve, reject) => {
-      this.calls.push({ partition, sequences, store: (baseOffset) => resolve({ baseOffset }), refuse: reject });
+      this.calls.push({
+        partition,
+        sequences,
+        operations,
+        store: (baseOffset) => resolve({ baseOffset }),
+        refuse: reject,
+      });
     });
+  }
+
+  takes({ key, value, headers }: OutgoingRecord): boolean {
+    return key.length + (value?.length ?? headers[0]?.value.length ?? 0) <= this.surelyTakenBytes;
   }
 
   renumber(): Promise<ProducerIdentity> {
@@ -58,7 +73,7 @@ function entry(): WindowEntry {
   return { message, transaction: { id, commitTimeMicros: 1, counter: 9 }, ordinal: 0, versionOrdinal: 0 };
 }
 
-function setUp(partitions: number, windowMessages = 100) {
+function setUp(partitions: number, windowMessages = 100, onLargeRow: LargeRowPolicy = 'halt') {
   const publisher = new ScriptedPublisher();
   const acked: { partition: number; run: PassedBatch }[] = [];
   const pump = new PublishPump({
@@ -73,7 +88,7 @@ function setUp(partitions: number, windowMessages = 100) {
       publisher.log.push(`saved ${identity.epoch}`);
     },
     onAcked: (partition, run) => acked.push({ partition, run }),
-    onLargeRow: () => 'halt',
+    onLargeRow: () => onLargeRow,
     clock: systemClock,
     logger: silentLogger,
     metrics: createMetrics(),
@@ -224,4 +239,78 @@ test('a record that is too large ends publishing also when its neighbours were g
   publisher.calls[0]?.refuse(transportErrors.TRANSPORT_RENUMBER({ message: 'a batch was refused' }));
   publisher.calls[1]?.refuse(transportErrors.TRANSPORT_RECORD_TOO_LARGE({ message: 'it is', where: { record: 0 } }));
   await assert.rejects(pump.failed, { code: 'TRANSPORT_RECORD_TOO_LARGE' });
+});
+
+const LIMIT = 300;
+const small = () => rowEntry('insert', null, [1, 'us', 'a']);
+const large = () => rowEntry('insert', null, [1, 'us', 'a'.repeat(LIMIT)]);
+const tooLarge = (where: { record?: number } = {}) =>
+  transportErrors.TRANSPORT_RECORD_TOO_LARGE({ message: 'it is', where });
+const sent = (calls: readonly Call[]): string[] =>
+  calls.map(
+    ({ partition, sequences, operations }) => `${partition}: ${sequences[0]?.sequence} ${operations.join(' ')}`,
+  );
+
+test('what the transport is known not to take is sent smaller the first time', async () => {
+  const { publisher, pump } = setUp(1, 100, 'withhold');
+  publisher.surelyTakenBytes = LIMIT;
+  for (const entry of [small(), large(), large(), small()]) pump.tryPut(0, entry);
+  pump.flush();
+  assert.deepEqual(sent(publisher.calls), ['0: 11 insert withheld', '0: 13 withheld insert']);
+  publisher.calls[0]?.store(100);
+  publisher.calls[1]?.store(102);
+  await pump.drain();
+  assert.deepEqual(publisher.log, []);
+});
+
+test('after a refusal all that was refused or never given goes smaller in one rewind; what may be stored stays as it is', async () => {
+  const { publisher, pump } = setUp(2, 100, 'withhold');
+  // three batches are open at a time: the fourth was never given
+  for (let i = 0; i < 8; i += 1) pump.tryPut(0, i === 1 ? small() : large());
+  for (let i = 0; i < 8; i += 1) pump.tryPut(1, large());
+  pump.flush();
+  publisher.calls[0]?.store(100);
+  await settle();
+  const before = publisher.calls.length;
+  publisher.surelyTakenBytes = LIMIT;
+  publisher.calls[1]?.refuse(tooLarge({ record: 1 }));
+  await settle();
+  assert.deepEqual(publisher.log, ['renumber 1', 'saved 1']);
+  assert.deepEqual(sent(publisher.calls.slice(before)), [
+    // of the first batch nobody knows any more where it is: its ack came while others were open
+    '0: 11 insert insert',
+    '0: 13 withheld withheld',
+    '0: 15 withheld withheld',
+    '1: 11 insert insert',
+    '1: 13 insert insert',
+    '1: 15 insert insert',
+  ]);
+  // the other partition is refused once as well, then all of it is smaller
+  const again = publisher.calls.length;
+  publisher.calls[before]?.store(102);
+  await settle();
+  publisher.calls[before + 3]?.refuse(tooLarge({ record: 0 }));
+  await settle();
+  assert.deepEqual(publisher.log.slice(2), ['renumber 2', 'saved 2']);
+  assert.deepEqual(sent(publisher.calls.slice(again)), [
+    '0: 17 withheld withheld',
+    '0: 11 insert insert',
+    '0: 13 withheld withheld',
+    '0: 15 withheld withheld',
+    '1: 11 withheld withheld',
+    '1: 13 withheld withheld',
+    '1: 15 withheld withheld',
+  ]);
+});
+
+test('a batch that is too large only as a whole goes again as it is', async () => {
+  const { publisher, pump } = setUp(1, 100, 'withhold');
+  pump.tryPut(0, large());
+  pump.tryPut(0, large());
+  pump.flush();
+  publisher.calls[0]?.refuse(tooLarge());
+  await settle();
+  assert.deepEqual(sent(publisher.calls), ['0: 11 insert insert', '0: 11 insert insert']);
+  publisher.calls[1]?.store(100);
+  await pump.drain();
 });

@@ -6,6 +6,7 @@ import { toRecord } from '@mysync/wire';
 import type { WindowEntry } from './change-router.ts';
 import { readerErrors } from './errors.ts';
 import { LargeRows, type LargeRowsOptions } from './large-rows.ts';
+import { Unstored } from './unstored.ts';
 import { WakeUp } from './wake-up.ts';
 
 export interface PumpOptions {
@@ -43,11 +44,15 @@ const RECORD_BYTES = 64;
  * 2. As soon as one partition has to go back, all go back together: the producer epoch is raised first (nothing given to
  *    the publisher before can land any more), its identity is saved, then every window rewinds.
  * 3. `put` never drops: the caller waits for room, which is what pauses the source.
+ * 4. A message is changed only while it is in no log (`Unstored`): before it is given to the publisher, never while it may be on its way. All that
+ *    is known to be too large goes smaller the first time, or in the one rewind that a partition's refusal brings.
  */
 export class PublishPump {
   readonly #options: PumpOptions;
   readonly #windows: AckWindow<WindowEntry>[];
   readonly #largeRows: LargeRows;
+  /** Per partition. */
+  readonly #unstored: readonly Unstored[];
   readonly #room = new WakeUp();
   readonly #drained = new WakeUp();
   #renumbering: Promise<void> | null = null;
@@ -64,6 +69,7 @@ export class PublishPump {
   constructor(options: PumpOptions) {
     this.#options = options;
     this.#largeRows = new LargeRows(options);
+    this.#unstored = options.starts.map(() => new Unstored());
     const { publisher, windowMessages, windowBytes } = options;
     this.#windows = options.starts.map(
       (start) =>
@@ -183,6 +189,7 @@ export class PublishPump {
     for (;;) {
       const batch = window.take(batchMessages, publisher.maxBatchBytes, this.#options.clock.monotonic());
       if (batch === null) return;
+      this.#fit(partition, batch);
       const records = this.#stamp(batch);
       publisher
         .publish(partition, records)
@@ -192,6 +199,17 @@ export class PublishPump {
         )
         .catch(this.#fail);
     }
+  }
+
+  /** What the transport will not take is made smaller where it is in no log, and given to it. */
+  #fit(partition: number, { items, firstSequence }: Batch<WindowEntry>): void {
+    const unstored = this.#unstored[partition] as Unstored;
+    const { surelyTakenBytes } = this.#options.publisher;
+    for (let at = 0; at < items.length; at += 1) {
+      const entry = items[at] as WindowEntry;
+      if (entry.message.bytes > surelyTakenBytes && unstored.has(firstSequence + at)) this.#largeRows.fit(entry);
+    }
+    unstored.gives(firstSequence + items.length - 1);
   }
 
   #stamp(batch: Batch<WindowEntry>): OutgoingRecord[] {
@@ -245,6 +263,9 @@ export class PublishPump {
     if (this.#failure !== null) return;
     // Also while a neighbour's refusal has everything go again: this one would only come back, and the neighbour's before it.
     if (isMysyncError(error, 'TRANSPORT_RECORD_TOO_LARGE')) {
+      // one of an earlier generation: its messages are on their way again
+      if (batch.generation !== this.#window(partition).generation) return;
+      this.#unstored[partition]?.refused(batch.firstSequence);
       const failure = this.#largeRows.meet(error, batch);
       if (failure === null) this.#renumber(error.code, 0);
       else this.#fail(failure);
@@ -283,6 +304,7 @@ export class PublishPump {
       this.#check();
       await saveIdentity(identity);
       for (const window of this.#windows) window.rewind();
+      for (const unstored of this.#unstored) unstored.rewind();
     };
     this.#renumbering = work()
       .then(

@@ -338,6 +338,7 @@ test('stopped while the window is full and the transport takes nothing: it ends 
   const running = reader.run(stop.signal);
   await waiting.started;
   assert.equal(reader.status().state, 'streaming');
+  assert.ok(reader.status().lagSeconds > 0, 'nobody has asked for metrics yet');
   stop.abort();
   await running;
   assert.equal(reader.status().state, 'stopped');

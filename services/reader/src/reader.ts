@@ -70,6 +70,7 @@ export class Reader {
   }
 
   status(): ReaderStatus {
+    this.#noteLag();
     const checkpoint = this.#session?.started.keeper.current ?? null;
     const server = this.#session?.started.server;
     return {
@@ -89,7 +90,7 @@ export class Reader {
 
   refresh(): void {
     const { metrics, sourceName: source } = this.#options;
-    this.#lag.outstanding(this.#session?.pump.oldestMicros() ?? null);
+    this.#noteLag();
     metrics.reader.lag.set({ source }, this.#lag.peak());
     metrics.reader.up.set({ source }, this.#isReading ? 1 : 0);
     if (this.#session !== null) {
@@ -109,6 +110,11 @@ export class Reader {
       ready: this.#isReading,
       detail,
     };
+  }
+
+  /** Whoever asks gets the lag of now, also between two scrapes. */
+  #noteLag(): void {
+    this.#lag.outstanding(this.#session?.pump.oldestMicros() ?? null);
   }
 
   /** Servers that are not there yet are waited for. */

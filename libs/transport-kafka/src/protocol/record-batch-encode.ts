@@ -16,6 +16,8 @@ export const PRODUCE: Api = { key: API.produce, name: 'Produce', version: 8, fle
 
 /** Bytes of a batch before its first record. */
 export const BATCH_HEADER_BYTES = 61;
+/** What a batch of one record takes at most beside its key, value and headers, with room for one header's name. */
+export const RECORD_OVERHEAD_BYTES = 256;
 const CRC_AT = 17;
 const ATTRIBUTES_AT = 21;
 const GZIP = 1;
