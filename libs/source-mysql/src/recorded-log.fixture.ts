@@ -97,9 +97,9 @@ export class RecordedLog {
   readonly #db: TestDatabase;
   readonly #lookups: LazySession;
   readonly #charsets: Charsets;
-  /** All events but those of rotation and format, as they stand in the log. */
+  /** As they stand in the log. */
   readonly withChecksums: readonly Buffer[];
-  /** The format of a file without checksums; it comes first. */
+  /** The format of a file without checksums, as it comes where reading begins. */
   readonly format: Buffer;
   readonly units: readonly Unit[];
 
@@ -110,12 +110,10 @@ export class RecordedLog {
     this.#lookups = open.lookups;
     this.#charsets = open.charsets;
     const logged = open.events.filter((event) => !isMadeUp(event));
-    this.withChecksums = logged
-      .filter(({ type }) => type !== EVENT.FORMAT_DESCRIPTION && type !== EVENT.ROTATE)
-      .map(bytesOf);
+    this.withChecksums = logged.map(bytesOf);
     const first = open.events.find((event) => event.type === EVENT.FORMAT_DESCRIPTION);
     if (first === undefined) throw new Error('a log without a format');
-    // its own sum is not looked at
+    // its own sum proves nothing: the next event is looked at, and has none
     this.format = bytesOf(first);
     this.format[this.format.length - CHECKSUM_BYTES - 1] = 0;
     this.units = unitsOf(logged);
@@ -252,7 +250,7 @@ function unitsOf(logged: readonly LogEvent[]): Unit[] {
     if (control.kind === 'xa-prepare' && !control.onePhase) isOpen = true;
     else if (control.kind === 'query' && /^XA COMMIT/i.test(control.statement)) isOpen = false;
     if (type === EVENT.FORMAT_DESCRIPTION) continue;
-    units.at(-1)?.push(type === EVENT.ROTATE ? bytesOf(event) : withoutChecksum(bytesOf(event)));
+    units.at(-1)?.push(withoutChecksum(bytesOf(event)));
   }
   return units;
 }

@@ -197,6 +197,8 @@ function readMariadbGtidList(reader: ByteReader): ControlEvent {
     const server = reader.uint(4);
     gtids.push(`${domain}-${server}-${reader.uint64()}`);
   }
+  // as long as a sum, which would have been cut off if it were right
+  if (reader.left >= 4) throw new RangeError(`${reader.left} bytes behind the GTIDs`);
   return { kind: 'gtid-set', gtidSet: gtids.join(',') };
 }
 
@@ -230,8 +232,13 @@ function readHeartbeat(reader: ByteReader): ControlEvent {
   return { kind: 'heartbeat', file, offset };
 }
 
-/** The server's FN_REFLEN; a longer name is a damaged event. */
+/** The server's FN_REFLEN. */
+const LONGEST_FILE_NAME = 512;
+
+/** Throws where the name is none of a file of the log: a sum that is wrong may have been taken for the end of it. */
 function fileName(reader: ByteReader, bytes: number): string {
-  if (bytes > 512) throw new RangeError(`a file name of ${bytes} bytes`);
-  return reader.text(bytes);
+  if (bytes > LONGEST_FILE_NAME) throw new RangeError(`a file name of ${bytes} bytes`);
+  const name = reader.text(bytes);
+  if (!/\.\d+$/.test(name)) throw new RangeError('the name of a file of the log ends in no number');
+  return name;
 }

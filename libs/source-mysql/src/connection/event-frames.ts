@@ -2,7 +2,7 @@
  * Packets of the dump to events: header, checksum, control events.
  *
  * 1. Checksums are checked and cut off as the format description of each file says: files before and after a change of
- *    binlog_checksum follow each other.
+ *    binlog_checksum follow each other. A wrong sum is never taken for none, but of what a server makes up for us (`maySkipSum`).
  * 2. An error names the place of the event.
  */
 import { isMysyncError } from '@mysync/core';
@@ -25,6 +25,8 @@ const NO_BYTES = Buffer.allocUnsafeSlow(0);
 export class EventFrames {
   /** Of the file that is being sent; undefined before its format description. */
   #checksums: boolean | undefined;
+  /** That there are none is said by a format whose own sum proves nothing: the next event shows whether it is true. */
+  #isDoubtful = false;
   #file = '';
   /** Behind the last event that stands in the log: what an event says of its own place may be damaged. */
   #offset = 0;
@@ -56,8 +58,11 @@ export class EventFrames {
     const flags = view.getUint16(start + 17, true);
     const at = this.#offset;
     if (start + length !== end) throw this.#unreadable(`an event says ${length} bytes, but ${end - start} came`, at);
-    if (type === EVENT.FORMAT_DESCRIPTION) this.#learnFormat(buffer, start + HEADER_BYTES, end, at);
-    const bodyEnd = this.#hasChecksum(type, flags, buffer, start, end, at) ? end - CHECKSUM_BYTES : end;
+    const hasSum =
+      type === EVENT.FORMAT_DESCRIPTION
+        ? this.#learnFormat(buffer, start, end, nextOffset, at)
+        : this.#hasChecksum(type, seconds, flags, buffer, start, end, at);
+    const bodyEnd = hasSum ? end - CHECKSUM_BYTES : end;
     const bodyStart = start + HEADER_BYTES;
     let control = NONE;
     try {
@@ -84,35 +89,48 @@ export class EventFrames {
     return event;
   }
 
-  #learnFormat(buffer: Buffer, start: number, end: number, at: number): void {
-    if (end - start < HEADER_LENGTH_AT + 1 + 1 + CHECKSUM_BYTES) {
+  /** A format has room for a sum in any case. */
+  #learnFormat(buffer: Buffer, start: number, end: number, nextOffset: number, at: number): true {
+    const body = start + HEADER_BYTES;
+    if (end - body < HEADER_LENGTH_AT + 1 + 1 + CHECKSUM_BYTES) {
       throw this.#unreadable('a format description that ends too early', at);
     }
-    const version = buffer.readUInt16LE(start);
-    const header = buffer[start + HEADER_LENGTH_AT];
+    const version = buffer.readUInt16LE(body);
+    const header = buffer[body + HEADER_LENGTH_AT];
     const algorithm = buffer[end - CHECKSUM_BYTES - 1] as number;
     if (version !== LOG_VERSION || header !== HEADER_BYTES || algorithm > CRC32) {
       throw this.#unreadable(`a log of version ${version}, headers of ${header} bytes, checksum ${algorithm}`, at);
     }
+    const isProven = this.#matches(buffer, start, end);
+    if (!isProven && (algorithm === CRC32 || nextOffset !== 0)) throw this.#wrongSum(EVENT.FORMAT_DESCRIPTION, at);
     this.#checksums = algorithm === CRC32;
+    this.#isDoubtful = !isProven;
+    return true;
   }
 
-  /**
-   * What a file holds is checked; what the server makes up for us is too, but may come with or without a checksum, whatever the
-   * file has, so there the sum itself decides.
-   */
-  #hasChecksum(type: number, flags: number, buffer: Buffer, start: number, end: number, at: number): boolean {
-    if (type === EVENT.FORMAT_DESCRIPTION) return true; // its sum does not cover the "in use" flag: not checked
-    const madeUp =
-      (flags & EVENT_FLAG.ARTIFICIAL) !== 0 ||
-      type === EVENT.HEARTBEAT ||
-      type === EVENT.HEARTBEAT_V2 ||
-      type === EVENT.ROTATE;
-    if (madeUp || this.#checksums === undefined) return this.#matches(buffer, start, end);
-    if (this.#checksums && !this.#matches(buffer, start, end)) {
-      throw this.#unreadable(`the checksum of an event of type ${type} is wrong`, at);
+  /** Whether the event ends with a sum. Throws when it must and that is wrong. */
+  #hasChecksum(
+    type: number,
+    seconds: number,
+    flags: number,
+    buffer: Buffer,
+    start: number,
+    end: number,
+    at: number,
+  ): boolean {
+    if (this.#checksums === true) {
+      if (this.#matches(buffer, start, end)) return true;
+      if (!maySkipSum(type, seconds, flags)) throw this.#wrongSum(type, at);
+      return false;
     }
-    return this.#checksums;
+    if (maySkipSum(type, seconds, flags)) return this.#matches(buffer, start, end);
+    if (this.#checksums === undefined) {
+      throw this.#unreadable(`an event of type ${type} in front of the log's format description`, at);
+    }
+    if (!this.#isDoubtful) return false;
+    this.#isDoubtful = false;
+    if (this.#matches(buffer, start, end)) throw this.#wrongSum(EVENT.FORMAT_DESCRIPTION, at);
+    return false;
   }
 
   #matches(buffer: Buffer, start: number, end: number): boolean {
@@ -132,8 +150,23 @@ export class EventFrames {
     return view;
   }
 
+  #wrongSum(type: number, at: number): Error {
+    return this.#unreadable(`the checksum of an event of type ${type} is wrong`, at);
+  }
+
   #unreadable(message: string, at: number, cause?: unknown): Error {
     const where = { position: `${this.#file}:${at}` };
     return sourceErrors.SOURCE_EVENT_UNREADABLE({ message, where, ...(cause === undefined ? {} : { cause }) });
   }
+}
+
+/**
+ * What a server makes up for us has a sum or none, whatever the file has: its own setting of now decides. All of it tells no time. (Seen on MariaDB 10.11 and
+ * MySQL 9.7, with binlog_checksum changed at run time: rotations to the file that is read, heartbeats, MariaDB's list of GTIDs; formats have a right sum, but the
+ * one with which reading begins inside of a file without sums.)
+ */
+function maySkipSum(type: number, seconds: number, flags: number): boolean {
+  if (seconds !== 0) return false;
+  if (type === EVENT.HEARTBEAT || type === EVENT.HEARTBEAT_V2) return true;
+  return (flags & EVENT_FLAG.ARTIFICIAL) !== 0 && (type === EVENT.ROTATE || type === EVENT.MARIADB_GTID_LIST);
 }
