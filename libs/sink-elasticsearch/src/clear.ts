@@ -11,6 +11,8 @@ export interface ClearOptions {
   readonly stream: StreamRef;
   readonly table: TableRef;
   readonly version: bigint;
+  /** Ids of documents that stay. */
+  readonly keep: ReadonlySet<string>;
   readonly maxChars: number;
   readonly signal: AbortSignal;
 }
@@ -30,14 +32,14 @@ const PAGE = 5000;
  * Nothing is kept between the rounds, so it can be broken off at any point and begun again.
  */
 export async function clearTable(options: ClearOptions): Promise<void> {
-  const { http, index, metaField, stream, table, version, signal } = options;
+  const { http, index, metaField, stream, table, version, keep, signal } = options;
   const path = `/${encodeURIComponent(index)}`;
   const query = `{"size":${PAGE},"_source":false,"track_total_hits":false,"sort":["_doc"],"query":{"bool":{"filter":[${[
     term(`${metaField}.stream`, idOf(stream)),
     term(`${metaField}.database`, table.database),
     term(`${metaField}.table`, table.table),
     `{"range":{${JSON.stringify(`${metaField}.version`)}:{"lt":${version}}}}`,
-  ].join(',')}]}}}`;
+  ].join(',')}],"must_not":{"ids":{"values":${JSON.stringify([...keep])}}}}}}`;
   for (;;) {
     const refreshed = await http.request({ method: 'POST', path: `${path}/_refresh`, accept: [404], signal });
     // Never prepared, so there is nothing in it.

@@ -236,6 +236,7 @@ export class ElasticsearchSink implements Sink {
       stream,
       table: change.table,
       version: change.version,
+      keep: change.keep ?? new Set(),
       maxChars: this.#maxChars,
       signal,
     });

@@ -153,7 +153,7 @@ export class Cluster implements RedisBackend {
     for await (const companions of scanKeys(connection, this.#names.companionGlob, signal)) {
       const chunks = companions.flatMap((companion): SlotChunk[] => {
         const key = this.#names.rowKey(companion);
-        if (key === null) return [];
+        if (key === null || change.keep?.has(key) === true) return [];
         return [{ slot: keySlot(key), chunk: { places: [0], keys: [key, companion], args: [] } }];
       });
       await this.#run(clearScript, chunks, more, [], signal);

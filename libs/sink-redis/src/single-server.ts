@@ -125,7 +125,7 @@ export class SingleServer implements RedisBackend {
       const chunk = newChunk();
       for (const companion of companions.slice(at, at + this.#settings.chunkRows)) {
         const key = this.#names.rowKey(companion);
-        if (key === null) continue;
+        if (key === null || change.keep?.has(key) === true) continue;
         chunk.keys.push(key, companion);
         chunk.places.push(0);
       }

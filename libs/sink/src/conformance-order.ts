@@ -70,6 +70,18 @@ export const orderTests: Tests = {
     await trial.assertRows(schema, [itemRow(3, 'after'), itemRow(4), itemRow(5)]);
   },
 
+  'clear keeps the records that it names': async (trial) => {
+    const schema = items(trial.database);
+    const sink = await trial.sink(schema);
+    const writer = await TrialWriter.start(sink, trial.stream);
+    await writer.applied(0, ...[1, 2, 3, 4].map((id) => put(schema, itemRow(id), id)));
+    const keep = new Set([2, 4].map((id) => sink.inspector.targetOf(put(schema, itemRow(id), 9))));
+    await writer.applied(0, { ...clear(trial, 10n), keep });
+    await trial.assertRows(schema, [itemRow(2), itemRow(4)]);
+    await writer.applied(0, put(schema, itemRow(2, 'newer'), 11), del(schema, itemRow(4), 12));
+    await trial.assertRows(schema, [itemRow(2, 'newer')]);
+  },
+
   'clear of many rows': async (trial) => {
     const schema = items(trial.database);
     const writer = await TrialWriter.start(await trial.sink(schema), trial.stream);

@@ -38,6 +38,8 @@ export interface ClearChange {
   readonly table: TableRef;
   readonly version: bigint;
   readonly offset: number;
+  /** Records that stay though they are older, named as by `SinkInspector.targetOf`: their rows are there, but could not be taken. */
+  readonly keep?: ReadonlySet<string>;
 }
 
 export type SinkChange = PutChange | DeleteChange | ClearChange;

@@ -1,7 +1,7 @@
 import { isMysyncError, type RowKey, type TableSchema, tableRefKey } from '@mysync/core';
 import type { Refusal, SinkInspector } from '@mysync/sink';
 import { decodeKey } from '@mysync/wire';
-import { causeOf, isWithheld } from '@mysync/writer';
+import { causeOf, isWithheld, rowOfKey } from '@mysync/writer';
 import type { PlacedKey } from './pipeline.ts';
 import type { Hindrance } from './report.ts';
 
@@ -41,9 +41,8 @@ export function parkedRowsOf(parked: readonly PlacedKey[], schema: TableSchema, 
 }
 
 function targetOf(key: RowKey, schema: TableSchema, inspector: SinkInspector): string | null {
-  const row = schema.columns.map(({ name }) => key.values[key.columns.indexOf(name)]);
   try {
-    return inspector.targetOf({ schema, key, row });
+    return inspector.targetOf({ schema, key, row: rowOfKey(schema, key) });
   } catch (error) {
     if (isMysyncError(error)) return null;
     throw error;

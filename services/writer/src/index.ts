@@ -7,4 +7,5 @@ export { causeOf, isWithheld, type ParkedKey, parkedName, parkedRow } from './pa
 export type { PartitionStatus } from './partition-loop.ts';
 export { type DeskResult, PoisonDesk, type PoisonDeskOptions } from './poison-desk.ts';
 export type { PoisonPolicy } from './poison-handler.ts';
+export { rowOfKey } from './row-change.ts';
 export { Writer, type WriterOptions, type WriterStatus } from './writer.ts';

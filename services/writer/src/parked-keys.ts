@@ -21,6 +21,8 @@ export interface ParkedKey {
   readonly sinceMs: number;
   /** Version (decimal digits) and name of a change that lies before the newest one in the log: where a recovery of a lost log begins. */
   readonly behind: { readonly version: string; readonly change: ChangeId };
+  /** The sink's name for the row's record, where it has one. Absent in markers of the first days, too. */
+  readonly target?: string;
   /** How many changes came behind the one that was refused. */
   readonly waiting: number;
 }
@@ -33,8 +35,8 @@ export interface KeyedChange<Change extends RowStateChange = RowStateChange> {
   readonly mergedFrom?: number | undefined;
 }
 
-/** When a key is set aside, and behind which change. */
-export type ParkedPlace = Pick<ParkedKey, 'sinceMs' | 'behind'>;
+/** When a key is set aside, behind which change, and what the sink calls its record. */
+export type ParkedPlace = Pick<ParkedKey, 'sinceMs' | 'behind' | 'target'>;
 
 const REASON_LENGTH = 300;
 const WITHHELD: keyof typeof writerErrors = 'WRITER_ROW_WITHHELD';
@@ -138,6 +140,16 @@ export class ParkedKeys {
     return dropped;
   }
 
+  /** What the sink calls the records of those rows of a table that are there. */
+  targets(table: TableRef): ReadonlySet<string> {
+    const targets = new Set<string>();
+    for (const entry of this.#entries.values()) {
+      if (entry.target === undefined || entry.operation === 'delete') continue;
+      if (tableRefKey(parkedRow(entry)) === tableRefKey(table)) targets.add(entry.target);
+    }
+    return targets;
+  }
+
   #set(key: string, entry: ParkedKey): void {
     this.#entries.set(key, entry);
     this.#changed = true;
@@ -196,6 +208,7 @@ export function isParkedKey(value: unknown): value is ParkedKey {
     typeof entry.code === 'string' &&
     typeof entry.reason === 'string' &&
     Number.isFinite(entry.sinceMs) &&
+    (entry.target === undefined || typeof entry.target === 'string') &&
     typeof entry.behind?.version === 'string' &&
     typeof entry.behind.change === 'object' &&
     numbers.every((number) => Number.isSafeInteger(number))

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Clock, TableRef, TableSchema } from '@mysync/core';
-import type { ApplyBatch, ApplyOutcome, Sink, SinkChange, SinkInspector } from '@mysync/sink';
+import type { ApplyBatch, ApplyOutcome, InspectedRow, Sink, SinkChange, SinkInspector } from '@mysync/sink';
 import { type AssignedPartition, type Header, type RecordBatch, transportErrors } from '@mysync/transport';
 import { parseMarker } from './marker.ts';
 import type { TestLog } from './test-log.fixture.ts';
@@ -37,7 +37,10 @@ export class MemorySink implements Sink {
   #doubt: (reason: string) => void = () => undefined;
 
   get inspector(): SinkInspector {
-    throw new Error('writers inspect nothing');
+    return { targetOf: ({ key }: InspectedRow) => key.values.join() } as Pick<
+      SinkInspector,
+      'targetOf'
+    > as SinkInspector;
   }
 
   check(): Promise<readonly []> {
@@ -98,7 +101,9 @@ export class MemorySink implements Sink {
     let stale = 0;
     for (const change of changes) {
       if (change.kind === 'clear') {
-        for (const [key, row] of this.rows) if (row.version < change.version) this.rows.delete(key);
+        for (const [key, row] of this.rows) {
+          if (row.version < change.version && change.keep?.has(key) !== true) this.rows.delete(key);
+        }
         this.changed.push(change.offset);
         continue;
       }

@@ -1,11 +1,11 @@
 import { type Clock, formatTableRef, isMysyncError, type Logger, type TableRef } from '@mysync/core';
-import type { ClearChange } from '@mysync/sink';
+import type { ClearChange, InspectedRow } from '@mysync/sink';
 import type { Metrics } from '@mysync/telemetry';
 import type { DeadLetters } from './dead-letters.ts';
 import { PARK_WITHHELD_REMEDY, SKIP_WITHHELD_REMEDY, writerErrors } from './errors.ts';
 import type { KeyState } from './key-history.ts';
 import { causeOf, isWithheld, type KeyedChange, type ParkedKey, ParkedKeys, valueText } from './parked-keys.ts';
-import type { RowStateChange } from './row-change.ts';
+import { type RowStateChange, rowOfKey } from './row-change.ts';
 
 /** What happens to a change that the sink can never take. */
 export type PoisonPolicy = 'halt' | 'park' | 'dead-letter';
@@ -15,6 +15,8 @@ export interface PoisonHandlerOptions {
   /** Most keys that are set aside; one more halts the partition. */
   readonly maxParkedKeys: number;
   readonly deadLetters: DeadLetters;
+  /** Where the sink stores a row; throws when it can be stored nowhere. */
+  readonly targetOf: (row: InspectedRow) => string;
   /** What the log says of the keys (latin1), from the offsets on to its end. */
   readonly newestStates: (wanted: ReadonlyMap<string, number>) => Promise<ReadonlyMap<string, KeyState | 'cleared'>>;
   readonly labels: { readonly sink: string; readonly source: string; readonly partition: string };
@@ -23,6 +25,8 @@ export interface PoisonHandlerOptions {
   readonly logger: Logger;
   readonly metrics: Metrics;
 }
+
+const TARGET_LENGTH = 500;
 
 /** A change that the sink can never take, and why. */
 export interface RefusedChange {
@@ -85,7 +89,7 @@ export class PoisonHandler {
       metrics.writer.deadLetters.inc({ ...labels, code: causeOf(error).code });
     }
     for (const { keyed, error } of toPark) {
-      const { code } = this.#parked.park(keyed, error, { sinceMs: clock.now(), behind });
+      const { code } = this.#parked.park(keyed, error, { sinceMs: clock.now(), behind, ...this.#targetOf(keyed) });
       this.#counts.set(code, (this.#counts.get(code) ?? 0) + 1);
     }
     this.#tell(toPutAway, 'dead letter: the sink can never take this change');
@@ -137,6 +141,19 @@ export class PoisonHandler {
       cause: over.error,
       ...(isWithheld({ code }) ? { remedy: PARK_WITHHELD_REMEDY } : {}),
     });
+  }
+
+  /** Nothing where it has none, or one that is too long for a marker. */
+  #targetOf({ change }: KeyedChange): Pick<ParkedKey, 'target'> {
+    const { schema, key } = change;
+    const row = change.kind === 'withheld' ? rowOfKey(schema, key) : change.row;
+    try {
+      const target = this.#options.targetOf({ schema, key, row });
+      return target.length > TARGET_LENGTH ? {} : { target };
+    } catch (error) {
+      if (isMysyncError(error)) return {};
+      throw error;
+    }
   }
 
   /** One line for each cause, however many rows. */

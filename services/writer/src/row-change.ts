@@ -22,6 +22,11 @@ export function operationOf({ kind }: RowStateChange): 'put' | 'delete' {
   return kind === 'delete' ? 'delete' : 'put';
 }
 
+/** All that is known of a row when only its key is. */
+export function rowOfKey(schema: TableSchema, key: RowKey): readonly ColumnValue[] {
+  return schema.columns.map(({ name }) => key.values[key.columns.indexOf(name)]);
+}
+
 /** Where a schema's key and its bytes stand. */
 export interface SchemaPlan {
   readonly keyNames: readonly string[];

@@ -47,6 +47,7 @@ export interface SinkApplierOptions {
  *    are applied in the same step that moves the marker.
  * 3. A key that is set aside stands in the marker, in the step that passes its change: no crash and no other owner can lose it. Its
  *    later changes take its place there and are not applied.
+ *    What the sink holds of them outlives a sweep: it is old, but the row is there.
  * 4. A dead letter is stored before the marker passes its change.
  * 5. Where other servers hold the data than when the marker was written, rows may be gone that lie before it: the marker goes back
  *    by a span, keys that are set aside stay so.
@@ -67,7 +68,15 @@ export class SinkApplier {
     this.#options = options;
     this.#earlier = new EarlierPlaces(options.replayMs);
     const { poison, labels, where, clock, logger, metrics } = options;
-    this.#poison = new PoisonHandler({ ...poison, labels, where, clock, logger, metrics });
+    this.#poison = new PoisonHandler({
+      ...poison,
+      targetOf: (row) => options.sink.inspector.targetOf(row),
+      labels,
+      where,
+      clock,
+      logger,
+      metrics,
+    });
   }
 
   /** How many keys are set aside. */
@@ -161,7 +170,8 @@ export class SinkApplier {
     const [first] = unit.changes;
     if (first?.kind === 'clear') {
       this.#poison.parked.clear(first.table, first.version);
-      return await this.#applyClear(first, progress);
+      const keep = unit.isSweep ? this.#poison.parked.targets(first.table) : null;
+      return await this.#applyClear(keep === null ? first : { ...first, keep }, progress);
     }
     let changes: readonly SinkChange[];
     let keys = unit.keys;

@@ -21,6 +21,8 @@ export interface ApplyUnit {
   readonly keys: readonly string[];
   /** Of changes that were merged out of several: the offset of the first of them, by key. */
   readonly mergedFrom: ReadonlyMap<string, number>;
+  /** It is a clear after the table was read (again): rows that it does not show are gone, and no others. */
+  readonly isSweep: boolean;
   /** null: the marker stays where it is, since the guard has already seen a record that is not in this unit. */
   readonly progress: Progress | null;
   /** Messages accepted by the guard, before collapsing. */
@@ -95,7 +97,8 @@ export class UnitBuilder {
         const { table, delivery } = message;
         if (this.#options.accepts(table)) {
           const clear = { kind: 'clear', table, version: delivery.version, offset: record.offset } as const;
-          yield this.#unit(record.offset + 1, { changes: [clear], keys: [], mergedFrom: NOTHING_MERGED });
+          const isSweep = message.operation === 'sweep';
+          yield this.#unit(record.offset + 1, { changes: [clear], keys: [], mergedFrom: NOTHING_MERGED }, isSweep);
         }
         continue;
       }
@@ -180,9 +183,11 @@ export class UnitBuilder {
   #unit(
     nextOffset: number | null,
     collapsed: Pick<ApplyUnit, 'changes' | 'keys' | 'mergedFrom'> = this.#collapsing.take(),
+    isSweep = false,
   ): ApplyUnit {
     const unit: ApplyUnit = {
       ...collapsed,
+      isSweep,
       progress:
         nextOffset === null
           ? null

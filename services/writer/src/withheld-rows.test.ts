@@ -79,6 +79,24 @@ test('it is read again from the marker by the next owner, and a truncate ends it
   await second.stop();
 });
 
+test('a sweep leaves the old row of a key that is set aside, a truncate does not', async () => {
+  const log = new TestLog().put(1, 'old').put(2, 'old').put(3, 'old');
+  const { stop, applied, sink, assigned } = setUp({ log, onPoison: 'park' });
+  await applied(3);
+  // the table is read again: row 1 is too large now, row 3 is gone
+  log.withhold(1).put(2, 'read').sweep(4);
+  assigned.news();
+  await applied(6);
+  assert.deepEqual(sink.states(), { 1: 'old', 2: 'read' });
+  assert.equal(parked(sink).length, 1);
+  log.truncate();
+  assigned.news();
+  await applied(7);
+  assert.deepEqual(sink.states(), {});
+  assert.deepEqual(parked(sink), []);
+  await stop();
+});
+
 test('halt: the partition stops with the key, the cause and what to do', async () => {
   const log = new TestLog().put(1, 'a').withhold(2).put(3, 'c');
   const { halted, sink, stop } = setUp({ log, onPoison: 'halt', maxChanges: 1 });
