@@ -5,8 +5,8 @@
  * 2. A suspect is looked at again, each time after everything that was committed before has arrived, until it is right, or a difference for
  *    certain (`Suspects`), or has changed at every look.
  * 3. Extra records are sought among those that are older than the comparison: what is newer was written by changes that went on meanwhile.
- * 4. Repairs carry the version of the newest change that had surely arrived before the row was read again: above everything that the row
- *    stands for, below everything to come. So they overwrite what is wrong, and nothing newer.
+ * 4. Repairs carry the version right behind the newest transaction that had surely arrived before the row was read again: not below anything
+ *    that the row stands for, below every change to come. So they overwrite what is wrong, and nothing newer.
  * 5. A row whose changes are set aside is left alone: releasing them is another command's. A row that the sink refuses is told; the rest goes on.
  * 6. A row that is set aside because the log withholds it is repaired like any other, and released once it is right: as far as the repair's
  *    version covers it, and in the marker only (`releaseWithheld`).

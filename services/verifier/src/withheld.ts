@@ -1,15 +1,16 @@
 /** The way out for rows that the log withholds: a repair writes them from the source, and what it wrote waits for nothing any more. */
-import { type Clock, changeVersion, ORDINAL_BITS } from '@mysync/core';
+import { type Clock, changeVersion } from '@mysync/core';
 import type { Sink } from '@mysync/sink';
 import { isWithheld, MarkerHold } from '@mysync/writer';
 import type { WithheldKey } from './hindrances.ts';
 import type { Settled } from './pipeline.ts';
 
-const LAST_ORDINAL = 2 ** ORDINAL_BITS - 1;
-
-/** Of a row read after that moment: above everything that had arrived, below everything to come. */
+/**
+ * Of a row read after that moment: not below anything that had arrived, below every change to come. It is that of the rows and the sweep of a
+ * table read again there: a sweep that is still to come leaves what was repaired, too.
+ */
 export function repairVersion({ transactionCounter }: Settled): bigint {
-  return changeVersion(transactionCounter, LAST_ORDINAL);
+  return changeVersion(transactionCounter + 1, 0);
 }
 
 /**
