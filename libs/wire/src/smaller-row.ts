@@ -6,6 +6,9 @@ import { decodeKey } from './key-decoder.ts';
 import { SchemaDecoder } from './schema-decoder.ts';
 import { DELIVERY_END, enumNumber, MESSAGE, OPERATIONS, ROW_VALUES } from './wire-format.ts';
 
+/** Those seen: rows that are too large come in storms of one table. */
+const schemas = new SchemaDecoder();
+
 /** Where a field's content begins and ends in the message. */
 interface Span {
   readonly from: number;
@@ -67,7 +70,7 @@ function keyColumns(key: Uint8Array, message: Uint8Array, spans: ReadonlyMap<num
   const schema = spans.get(MESSAGE.schema);
   if (schema === undefined) throw reader.fault('a row has no table schema');
   reader.position = schema.from;
-  const { columns } = new SchemaDecoder().decode(reader, schema.to).schema;
+  const { columns } = schemas.decode(reader, schema.to).schema;
   reader.position = image.from;
   const writer = new ByteWriter();
   writer.begin();

@@ -22,7 +22,7 @@ interface Call {
 /** A publisher whose answers the test gives. */
 class ScriptedPublisher implements Publisher {
   readonly maxOpenBatches = 3;
-  readonly maxBatchBytes = 1 << 20;
+  maxBatchBytes = 1 << 20;
   surelyTakenBytes = 1 << 20;
   readonly calls: Call[] = [];
   identity: ProducerIdentity = { id: '7', epoch: 0 };
@@ -73,8 +73,9 @@ function entry(): WindowEntry {
   return { message, transaction: { id, commitTimeMicros: 1, counter: 9 }, ordinal: 0, versionOrdinal: 0 };
 }
 
-function setUp(partitions: number, windowMessages = 100, onLargeRow: LargeRowPolicy = 'halt') {
+function setUp(partitions: number, windowMessages = 100, onLargeRow: LargeRowPolicy = 'halt', takenBytes = 1 << 20) {
   const publisher = new ScriptedPublisher();
+  publisher.surelyTakenBytes = takenBytes;
   const acked: { partition: number; run: PassedBatch }[] = [];
   const pump = new PublishPump({
     source: 's',
@@ -251,16 +252,26 @@ const sent = (calls: readonly Call[]): string[] =>
     ({ partition, sequences, operations }) => `${partition}: ${sequences[0]?.sequence} ${operations.join(' ')}`,
   );
 
-test('what the transport is known not to take is sent smaller the first time', async () => {
-  const { publisher, pump } = setUp(1, 100, 'withhold');
-  publisher.surelyTakenBytes = LIMIT;
-  for (const entry of [small(), large(), large(), small()]) pump.tryPut(0, entry);
+test('what the transport is known not to take is sent smaller the first time, and counts as what it is', async () => {
+  const { publisher, pump } = setUp(1, 100, 'withhold', LIMIT);
+  const bytes = (entry: WindowEntry): number => entry.message.bytes;
+  const entries = [small(), large(), large(), small()];
+  publisher.maxBatchBytes = 2 * bytes(entries[0] as WindowEntry) + 200;
+  for (const entry of entries) pump.tryPut(0, entry);
   pump.flush();
   assert.deepEqual(sent(publisher.calls), ['0: 11 insert withheld', '0: 13 withheld insert']);
   publisher.calls[0]?.store(100);
   publisher.calls[1]?.store(102);
   await pump.drain();
   assert.deepEqual(publisher.log, []);
+});
+
+test('what waits when the limit is lowered is smaller the first time too', async () => {
+  const { publisher, pump } = setUp(1, 100, 'withhold');
+  for (const entry of [small(), large(), large()]) pump.tryPut(0, entry);
+  publisher.surelyTakenBytes = LIMIT;
+  pump.flush();
+  assert.deepEqual(sent(publisher.calls), ['0: 11 insert withheld', '0: 13 withheld']);
 });
 
 test('after a refusal all that was refused or never given goes smaller in one rewind; what may be stored stays as it is', async () => {

@@ -55,6 +55,8 @@ export class PublishPump {
   readonly #unstored: readonly Unstored[];
   readonly #room = new WakeUp();
   readonly #drained = new WakeUp();
+  /** As the publisher said when it was last given something. */
+  #surelyTakenBytes: number;
   #renumbering: Promise<void> | null = null;
   #failure: { error: unknown } | null = null;
   /** Refusals since the last ack, and what the last one said. */
@@ -69,6 +71,7 @@ export class PublishPump {
   constructor(options: PumpOptions) {
     this.#options = options;
     this.#largeRows = new LargeRows(options);
+    this.#surelyTakenBytes = options.publisher.surelyTakenBytes;
     this.#unstored = options.starts.map(() => new Unstored());
     const { publisher, windowMessages, windowBytes } = options;
     this.#windows = options.starts.map(
@@ -107,6 +110,8 @@ export class PublishPump {
   tryPut(partition: number, entry: WindowEntry): number | false {
     const window = this.#window(partition);
     if (!window.canPut()) return false;
+    // before it counts as what it was: batches are filled by size
+    if (entry.message.bytes > this.#surelyTakenBytes) this.#largeRows.fit(entry);
     return window.put(entry, entry.message.bytes + RECORD_BYTES);
   }
 
@@ -201,10 +206,11 @@ export class PublishPump {
     }
   }
 
-  /** What the transport will not take is made smaller where it is in no log, and given to it. */
+  /** What the transport does not take by now is made smaller where it is in no log; then all of it counts as given. */
   #fit(partition: number, { items, firstSequence }: Batch<WindowEntry>): void {
     const unstored = this.#unstored[partition] as Unstored;
     const { surelyTakenBytes } = this.#options.publisher;
+    this.#surelyTakenBytes = surelyTakenBytes;
     for (let at = 0; at < items.length; at += 1) {
       const entry = items[at] as WindowEntry;
       if (entry.message.bytes > surelyTakenBytes && unstored.has(firstSequence + at)) this.#largeRows.fit(entry);

@@ -58,7 +58,7 @@ export function sourceSection() {
       ).default('row-hash'),
       partitionBy: columnMap(
         texts('Columns.', 1),
-        'Per table (`database.table`, no wildcards) the columns whose values choose the partition, in place of the key. A change of one of them becomes a delete and an insert.',
+        'Per table (`database.table`, no wildcards) the columns whose values choose the partition, in place of the key. A change of one of them becomes a delete and an insert. They are part of the record keys: another setting needs a new topic.',
         'TABLE',
       ).default({}),
       rowMetadata: choice(
