@@ -10,9 +10,8 @@ import { patiently } from './patience.ts';
 import { ProducerName } from './producer-name.ts';
 import { CODE } from './protocol/codes.ts';
 import type { ProducerNumbers } from './protocol/init-producer-id.ts';
-import { type ProduceAnswer, produceAnswer } from './protocol/produce-answer.ts';
-import { PRODUCE, ProduceEncoder } from './protocol/record-batch-encode.ts';
-import { brokersOf, readAll, record, sharedKafka, spec, topicName, transportOn } from './testing.ts';
+import type { ProduceAnswer } from './protocol/produce-answer.ts';
+import { brokersOf, produceAs, readAll, sharedKafka, spec, topicName, transportOn } from './testing.ts';
 
 let server: TestServer;
 let transport: Transport;
@@ -38,15 +37,8 @@ async function newTopic(): Promise<string> {
 const init = (name: ProducerName): Promise<ProducerNumbers> =>
   patiently({ what: 'id', limitMs: 30_000 }, () => name.takeOver());
 
-/** One record under exactly these numbers. */
-async function produce(topic: string, numbers: ProducerNumbers, firstSequence: number): Promise<ProduceAnswer> {
-  const encoder = new ProduceEncoder({ clientId: 'raw', topic, timeoutMs: 5000, compression: 'none' });
-  const records = [record(`${numbers.producerEpoch}:${firstSequence}`)];
-  const buffer = Buffer.alloc(encoder.room(records));
-  const length = encoder.encode(buffer, 0, records, { ...numbers, firstSequence }, Date.now());
-  const leader = (await cluster.topic(topic))?.partitions[0]?.leader ?? -1;
-  return produceAnswer(await (await cluster.link(leader, 'raw')).send(buffer.subarray(0, length), PRODUCE));
-}
+const produce = (topic: string, numbers: ProducerNumbers, firstSequence: number): Promise<ProduceAnswer> =>
+  produceAs(cluster, topic, numbers, firstSequence);
 
 const stored = (baseOffset: number): Partial<ProduceAnswer> => ({ error: 0, baseOffset });
 

@@ -54,6 +54,11 @@ export interface KafkaOptions {
   readonly stallMs?: number;
   /** How long a follower's fetch waits at the broker for something new; no latency, only idle traffic. Default 500. */
   readonly fetchWaitMs?: number;
+  /**
+   * A publisher shows its coordinator so often that it is there: well within what brokers remember (`transactional.id.expiration.ms`,
+   * 7 days by default). After a sixth of it without a stored batch it asks before it sends. Default six hours.
+   */
+  readonly producerRenewalMs?: number;
   readonly observer?: KafkaObserver;
 }
 
@@ -80,6 +85,7 @@ export function resolveOptions(options: KafkaOptions): ResolvedKafkaOptions {
     maxRecordBytes: options.maxRecordBytes ?? 8 * 2 ** 20,
     stallMs: options.stallMs ?? 60_000,
     fetchWaitMs: options.fetchWaitMs ?? 500,
+    producerRenewalMs: options.producerRenewalMs ?? 6 * 3_600_000,
     observer: options.observer ?? {},
   };
   if (resolved.brokers.length === 0) {

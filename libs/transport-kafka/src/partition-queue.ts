@@ -119,6 +119,12 @@ export class PartitionQueue<T extends QueuedBatch> {
     return sent;
   }
 
+  /** New numbers while nothing is open: sequences begin at 0, and the next offset is still known. */
+  startOver(): void {
+    this.#nextSequence = 0;
+    this.#provenAt = null;
+  }
+
   /** New numbers: sequences begin at 0 and nothing is open. Returns what was open. */
   renumber(): T[] {
     const open = this.#open;

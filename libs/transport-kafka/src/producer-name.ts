@@ -6,8 +6,9 @@
  * 2. Where the coordinator has forgotten the name it gives another id, against which the partitions do not compare. Then a
  *    record is written under the old id with the highest epoch there is, and its holder is refused from then on. (Any
  *    higher epoch would do; the highest also shuts out a holder that has raised its own since.)
+ * 3. A holder that is given another id, though its epochs are not used up, was forgotten: it was away for longer than the
+ *    coordinator remembers, and whether it had successors meanwhile nobody knows. It is over, as if it had been refused.
  */
-import type { OutgoingRecord } from '@mysync/transport';
 import { transportErrors } from '@mysync/transport';
 import { denied, refusal } from './broker-error.ts';
 import type { Cluster } from './cluster.ts';
@@ -18,10 +19,10 @@ import {
   initProducerIdRequest,
   type ProducerNumbers,
 } from './protocol/init-producer-id.ts';
-import { produceAnswer } from './protocol/produce-answer.ts';
-import { PRODUCE, ProduceEncoder } from './protocol/record-batch-encode.ts';
+import { HIGHEST_EPOCH } from './shut-out.ts';
 
-const HIGHEST_EPOCH = 32_767;
+/** From this epoch on the coordinator answers with another id. */
+const LAST_EPOCH = HIGHEST_EPOCH - 1;
 
 export class ProducerName {
   readonly #cluster: Cluster;
@@ -37,7 +38,7 @@ export class ProducerName {
     return await this.#init(null);
   }
 
-  /** Throws TRANSPORT_FENCED when a successor holds the name. Repeating it after a lost answer is safe. */
+  /** Throws TRANSPORT_FENCED when a successor holds the name, or may have held it. Repeating it after a lost answer is safe. */
   async raise(holder: ProducerNumbers): Promise<ProducerNumbers> {
     return await this.#init(holder);
   }
@@ -48,9 +49,15 @@ export class ProducerName {
       const link = await this.#cluster.link(this.#coordinator, 'producer-id');
       const request = initProducerIdRequest(this.#cluster.options.clientId, this.#name, holder);
       const answer = initProducerIdAnswer(await link.send(request, INIT_PRODUCER_ID));
-      if (answer.error === 0) return answer;
+      if (answer.error === 0) {
+        const { producerId, producerEpoch } = answer;
+        if (holder === null || holder.producerId === producerId || holder.producerEpoch >= LAST_EPOCH) {
+          return { producerId, producerEpoch };
+        }
+        throw fenced(this.#name, holder, 'the coordinator had forgotten this publisher: it was away for too long');
+      }
       if (answer.error === CODE.INVALID_PRODUCER_EPOCH || answer.error === CODE.PRODUCER_FENCED) {
-        throw fenced(this.#name, holder);
+        throw fenced(this.#name, holder, 'a newer publisher of this name is active');
       }
       if (isDenied(answer.error)) {
         throw denied('this user may not write under the producer name', { producer: this.#name });
@@ -63,36 +70,9 @@ export class ProducerName {
   }
 }
 
-export function fenced(name: string, holder: ProducerNumbers | null): Error {
+function fenced(name: string, holder: ProducerNumbers | null, message: string): Error {
   return transportErrors.TRANSPORT_FENCED({
-    message: 'a newer publisher of this name is active',
+    message,
     where: { producer: name, ...(holder === null ? {} : { id: `${holder.producerId}`, epoch: holder.producerEpoch }) },
   });
-}
-
-/** Codes that say: the partition already knows this id with an epoch at least as high, or this very batch. */
-const ALREADY_SHUT: ReadonlySet<number> = new Set([
-  CODE.INVALID_PRODUCER_EPOCH,
-  CODE.PRODUCER_FENCED,
-  CODE.DUPLICATE_SEQUENCE_NUMBER,
-]);
-
-/** Shuts an id out of one partition. Throws a `BrokerError` when it has to be tried again. */
-export async function shutOut(
-  cluster: Cluster,
-  topic: string,
-  place: { readonly partition: number; readonly leader: number },
-  producerId: bigint,
-  record: OutgoingRecord,
-): Promise<void> {
-  const { clientId, requestTimeoutMs } = cluster.options;
-  const encoder = new ProduceEncoder({ clientId, topic, timeoutMs: requestTimeoutMs / 2, compression: 'none' });
-  const buffer = Buffer.allocUnsafe(encoder.room([record]));
-  const numbers = { producerId, producerEpoch: HIGHEST_EPOCH, firstSequence: 0 };
-  const length = encoder.encode(buffer, place.partition, [record], numbers, Date.now());
-  const link = await cluster.link(place.leader, 'fence');
-  const answer = produceAnswer(await link.send(buffer.subarray(0, length), PRODUCE));
-  if (answer.error === 0 || ALREADY_SHUT.has(answer.error)) return;
-  if (isDenied(answer.error)) throw denied('this user may not write to the topic', { topic });
-  throw refusal(answer.error, `the fence in ${topic}, partition ${place.partition}`);
 }

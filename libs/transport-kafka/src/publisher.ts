@@ -9,6 +9,9 @@
  *    with TRANSPORT_RENUMBER, and nothing is accepted until `renumber` has raised the epoch.
  * 4. An epoch that is refused is asked about at the coordinator, with our own id and epoch: only the holder of the name
  *    can raise it. A predecessor that was frozen learns there that it is one.
+ * 5. The epoch is raised now and then, so that the coordinator does not forget the name (`NameRenewal`). A partition takes the
+ *    new epoch over when nothing of it is open; until then its batches go on under the one before, which is as good: partitions
+ *    refuse an older epoch only once they have stored a newer one.
  */
 import { causeText, coreErrors, systemClock } from '@mysync/core';
 import {
@@ -22,33 +25,24 @@ import { denied } from './broker-error.ts';
 import type { BrokerLink } from './broker-link.ts';
 import { BufferPool } from './buffer-pool.ts';
 import type { Cluster } from './cluster.ts';
-import { Leaders, type LinkedLane } from './leaders.ts';
-import { MAX_OPEN, PartitionQueue, type QueuedBatch } from './partition-queue.ts';
+import { type Lane, newLane, type OpenBatch, takeNumbers } from './lane.ts';
+import { Leaders } from './leaders.ts';
+import { NameRenewal } from './name-renewal.ts';
+import { MAX_OPEN } from './partition-queue.ts';
 import { patiently } from './patience.ts';
 import { OFFSET_FORGOTTEN, produceVerdict } from './produce-verdict.ts';
-import { ProducerName, shutOut } from './producer-name.ts';
+import { ProducerName } from './producer-name.ts';
 import type { ProducerNumbers } from './protocol/init-producer-id.ts';
 import type { TopicMetadata } from './protocol/metadata.ts';
 import { type ProduceAnswer, produceAnswer } from './protocol/produce-answer.ts';
 import { PRODUCE, ProduceEncoder, RECORD_OVERHEAD_BYTES } from './protocol/record-batch-encode.ts';
 import { BatchLimit, type BatchPlace, badRecord } from './refused-batch.ts';
 import { Reporter } from './reporter.ts';
+import { shutOut } from './shut-out.ts';
 import { Watchdog } from './watchdog.ts';
 
 const MAX_FREE_BYTES = 32 * 2 ** 20;
 const DRAIN_MS = 5_000;
-
-interface OpenBatch extends QueuedBatch {
-  readonly buffer: Buffer;
-  readonly frame: Buffer;
-  readonly records: readonly OutgoingRecord[];
-  readonly resolve: (stored: { readonly baseOffset: number }) => void;
-  readonly reject: (error: Error) => void;
-}
-
-interface Lane extends LinkedLane {
-  readonly queue: PartitionQueue<OpenBatch>;
-}
 
 export interface KafkaPublisherOptions extends PublisherOptions {
   readonly cluster: Cluster;
@@ -67,6 +61,7 @@ export class KafkaPublisher implements Publisher {
   readonly #pool = new BufferPool(MAX_FREE_BYTES);
   readonly #leaders: Leaders;
   readonly #watchdog: Watchdog;
+  readonly #renewal: NameRenewal;
   readonly #reporter: Reporter;
   readonly #stop = new AbortController();
   #numbers: ProducerNumbers;
@@ -90,12 +85,8 @@ export class KafkaPublisher implements Publisher {
     this.#name = start.name;
     this.#numbers = start.numbers;
     this.#limit = new BatchLimit(start.maxMessageBytes);
-    this.#lanes = start.topic.partitions.map(({ partition }) => ({
-      partition,
-      queue: new PartitionQueue(),
-      link: null,
-    }));
-    const { clientId, compression, requestTimeoutMs, stallMs } = cluster.options;
+    this.#lanes = start.topic.partitions.map(({ partition }) => newLane(partition, start.numbers));
+    const { clientId, compression, requestTimeoutMs, stallMs, producerRenewalMs } = cluster.options;
     // The broker gives up first, so that its answer comes before ours counts as lost.
     this.#encoder = new ProduceEncoder({
       clientId,
@@ -118,6 +109,15 @@ export class KafkaPublisher implements Publisher {
       stallMs,
       waiting: () => this.#openBatches > 0 && this.#failure === null,
       replace: () => this.#replace(),
+    });
+    this.#renewal = new NameRenewal({
+      everyMs: producerRenewalMs,
+      signal: this.#stop.signal,
+      holder: () => (this.#failure === null && !this.#checking ? this.#numbers : null),
+      raise: (holder) => this.#name.raise(holder),
+      onTrouble: (error) => this.#reporter.trouble(`showing that we are there: ${causeText(error)}`),
+      onRaised: (numbers) => this.#renewed(numbers),
+      onFailure: (error) => this.#fail(error),
     });
   }
 
@@ -178,12 +178,12 @@ export class KafkaPublisher implements Publisher {
       );
     }
     const buffer = this.#pool.take(this.#encoder.room(records));
-    const firstSequence = lane.queue.takeSequence(records.length);
-    const numbers = { ...this.#numbers, firstSequence };
+    const numbers = takeNumbers(lane, this.#numbers, records.length);
     const length = this.#encoder.encode(buffer, partition, records, numbers, Date.now());
     return new Promise((resolve, reject) => {
       const frame = buffer.subarray(0, length);
       const count = records.length;
+      const { firstSequence } = numbers;
       const batch = { firstSequence, count, buffer, frame, records, resolve, reject, baseOffset: null, attempts: 0 };
       lane.queue.add(batch);
       this.#openBatches++;
@@ -212,6 +212,7 @@ export class KafkaPublisher implements Publisher {
     this.#fail(transportErrors.TRANSPORT_CLOSED({ message: 'the publisher was closed' }));
     this.#stop.abort();
     this.#watchdog.stop();
+    this.#renewal.stop();
     this.#cluster.close();
     this.#options.onClose(this);
   }
@@ -224,6 +225,7 @@ export class KafkaPublisher implements Publisher {
       this.#restart(lane);
       return;
     }
+    if (this.#renewal.mustAskFirst()) return;
     const now = systemClock.monotonic();
     for (let batch = queue.next(now); batch !== null; batch = queue.next(now)) this.#send(lane, link, batch);
   }
@@ -292,9 +294,10 @@ export class KafkaPublisher implements Publisher {
       return;
     }
     this.#watchdog.moved();
+    this.#renewal.heard();
     this.#leaders.well();
     this.#reporter.well();
-    if (outcome.foreign > 0) this.#reportForeign(lane, outcome.foreign, baseOffset);
+    if (outcome.foreign > 0) this.#reporter.foreign(this.#placeOf(lane), outcome.foreign, baseOffset);
     for (const settled of outcome.batches) {
       this.#openBatches--;
       // What was sent twice may still lie in a socket.
@@ -319,9 +322,8 @@ export class KafkaPublisher implements Publisher {
     const holder = this.#numbers;
     const patience = { what: 'the producer id', signal: this.#stop.signal, limitMs: Number.POSITIVE_INFINITY };
     patiently(patience, () => this.#name.raise(holder)).then(
-      (numbers) => {
+      () => {
         this.#checking = false;
-        this.#numbers = numbers;
         this.#demandRenumber(null, 'the broker refused the epoch, but no successor holds the name');
       },
       (error: unknown) => {
@@ -329,6 +331,15 @@ export class KafkaPublisher implements Publisher {
         if (!this.#stop.signal.aborted) this.#fail(error as Error);
       },
     );
+  }
+
+  #renewed(numbers: ProducerNumbers): void {
+    if (numbers.producerId !== this.#numbers.producerId) {
+      this.#demandRenumber(null, 'the epochs of the producer id are used up');
+      return;
+    }
+    this.#numbers = numbers;
+    for (const lane of this.#lanes) this.#pump(lane);
   }
 
   async #renumber(): Promise<ProducerIdentity> {
@@ -349,19 +360,14 @@ export class KafkaPublisher implements Publisher {
       throw error;
     }
     this.#failure = null;
+    this.#renewal.heard();
     return this.identity;
   }
 
   async #shutOut(producerId: bigint, signal: AbortSignal | undefined): Promise<void> {
     const { topic, fenceRecord } = this.#options;
-    const patience = { what: 'the fence of the old producer id', signal, limitMs: Number.POSITIVE_INFINITY };
-    for (const { partition } of this.#lanes) {
-      const record = fenceRecord?.(partition) ?? { key: Buffer.from('mysync-fence'), value: null, headers: [] };
-      await patiently(patience, async () => {
-        const leader = (await this.#leaders.topicNow()).partitions[partition]?.leader ?? -1;
-        await shutOut(this.#cluster, topic, { partition, leader }, producerId, record);
-      });
-    }
+    const topicNow = (): Promise<TopicMetadata> => this.#leaders.topicNow();
+    await shutOut({ cluster: this.#cluster, topic, topicNow, fenceRecord, producerId, signal }, this.#lanes);
   }
 
   /** Gives everything back: it goes again under new numbers. */
@@ -407,14 +413,6 @@ export class KafkaPublisher implements Publisher {
 
   #placeOf({ partition }: Lane): BatchPlace {
     return { topic: this.#options.topic, partition };
-  }
-
-  #reportForeign(lane: Lane, count: number, offset: number): void {
-    const { topic } = this.#options;
-    this.#cluster.options.observer.foreignRecords?.({ topic, partition: lane.partition, count, offset });
-    this.#reporter.warn(`${count} records of another writer lie before offset ${offset}`, {
-      partition: lane.partition,
-    });
   }
 
   #replace(): void {

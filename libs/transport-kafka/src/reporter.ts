@@ -42,6 +42,12 @@ export class Reporter {
     this.#log('warn', message, more);
   }
 
+  /** Records of another writer lie between our own batches. */
+  foreign(place: { readonly topic: string; readonly partition: number }, count: number, offset: number): void {
+    this.#observer.foreignRecords?.({ ...place, count, offset });
+    this.warn(`${count} records of another writer lie before offset ${offset}`, { partition: place.partition });
+  }
+
   #log(level: KafkaLogEntry['level'], message: string, more: KafkaLogEntry['fields']): void {
     this.#observer.log?.({ level, message, fields: { ...this.#fields, ...more } });
   }

@@ -3,8 +3,12 @@ import { randomBytes } from 'node:crypto';
 import { sharedServer, startServer, type TestServer } from '@mysync/harness';
 import type { OutgoingRecord, TopicSpec, Transport } from '@mysync/transport';
 import { type Admin, Kafka, logLevel } from 'kafkajs';
+import type { Cluster } from './cluster.ts';
 import { createKafkaTransport } from './kafka-transport.ts';
 import type { KafkaOptions } from './options.ts';
+import type { ProducerNumbers } from './protocol/init-producer-id.ts';
+import { type ProduceAnswer, produceAnswer } from './protocol/produce-answer.ts';
+import { PRODUCE, ProduceEncoder } from './protocol/record-batch-encode.ts';
 
 const DEFAULT_VERSION = '4.1.1';
 
@@ -43,6 +47,21 @@ export function spec(name: string, partitions = 1, more: Partial<TopicSpec> = {}
 
 export function record(key: string, value: string | null = key): OutgoingRecord {
   return { key: Buffer.from(key), value: value === null ? null : Buffer.from(value), headers: [] };
+}
+
+/** One record under exactly these numbers. */
+export async function produceAs(
+  cluster: Cluster,
+  topic: string,
+  numbers: ProducerNumbers,
+  firstSequence: number,
+): Promise<ProduceAnswer> {
+  const encoder = new ProduceEncoder({ clientId: 'raw', topic, timeoutMs: 5000, compression: 'none' });
+  const records = [record(`${numbers.producerEpoch}:${firstSequence}`)];
+  const buffer = Buffer.alloc(encoder.room(records));
+  const length = encoder.encode(buffer, 0, records, { ...numbers, firstSequence }, Date.now());
+  const leader = (await cluster.topic(topic))?.partitions[0]?.leader ?? -1;
+  return produceAnswer(await (await cluster.link(leader, 'raw')).send(buffer.subarray(0, length), PRODUCE));
 }
 
 export interface SeenRecord {

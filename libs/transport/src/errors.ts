@@ -29,7 +29,8 @@ export const transportErrors = errorCatalogue({
     retriable: true,
   },
   TRANSPORT_FENCED: {
-    remedy: 'Another reader of the same source is active. Stop one of them; the newer one goes on.',
+    remedy:
+      'Another reader of the same source is active, or this one was away for longer than the brokers remember. Stop one of the two, the newer one goes on; if there is one only, start it again.',
     retriable: false,
   },
   TRANSPORT_RECORD_TOO_LARGE: {

@@ -125,6 +125,7 @@ export interface ProducerIdentity {
  * sent again is stored once and a predecessor is refused.
  */
 export interface Publisher {
+  /** The id changes by `renumber` only; the epoch may also rise by itself, which keeps the name alive at the servers. */
   readonly identity: ProducerIdentity;
   /** How many publish calls of one partition may be open at a time. */
   readonly maxOpenBatches: number;
