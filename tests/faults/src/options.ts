@@ -22,12 +22,15 @@ export interface FaultsOptions {
   readonly list: boolean;
 }
 
+/** Rows per second. */
+export const DEFAULT_RATE = 1000;
+
 export const USAGE = `npm run faults -- [options]
   --seeds A..B         the seeds to run (default 1..3); one number: only that one
   --transport NAME     log or kafka (default log)
   --resume             leave out seeds whose result is in the file, and go on
   --json               end with one line of JSON
-  --rate N             rows per second of the load (default 1000)
+  --rate N             rows per second of the load (default ${DEFAULT_RATE})
   --focus A,B          only kinds of fault whose name holds one of these texts; --list names them
   --results FILE       results are appended to it (default .cache/faults/TRANSPORT.jsonl)
   --keep               keep the logs of seeds that passed, too
@@ -47,7 +50,7 @@ export function parseOptions(args: readonly string[], cache: string): FaultsOpti
       resume: { type: 'boolean', default: false },
       json: { type: 'boolean', default: false },
       focus: { type: 'string', default: '' },
-      rate: { type: 'string', default: '1000' },
+      rate: { type: 'string', default: String(DEFAULT_RATE) },
       results: { type: 'string', default: '' },
       keep: { type: 'boolean', default: false },
       'stop-at-failure': { type: 'boolean', default: false },

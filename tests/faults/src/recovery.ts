@@ -18,7 +18,7 @@ interface Recovery {
   readonly say: (text: string) => void;
 }
 
-/** Lets it last, mends what is broken, waits until the sinks follow again; gives the seconds that took, null where others were under way. */
+/** Lets it last, mends what is broken, waits until the sinks follow again; gives the seconds that took (where they never came within one of the present, all that were waited), null where others were under way. */
 export async function recover({ scene, step, struck, mends, alone, stuckMs, say }: Recovery): Promise<number | null> {
   const name = step.kind.name;
   let since = struck;
@@ -28,7 +28,7 @@ export async function recover({ scene, step, struck, mends, alone, stuckMs, say 
     say(`  ${name}: ${seconds.toFixed(1)} s${close ? '' : ', and not within a second'}`);
     for (const mend of mends) await mend();
     await caughtUp(scene, Date.now(), stuckMs, `${name}, when it was over`);
-    return close ? seconds : null;
+    return seconds;
   }
   await sleep(step.holdMs);
   for (const mend of mends) await mend();
@@ -36,7 +36,7 @@ export async function recover({ scene, step, struck, mends, alone, stuckMs, say 
   const close = await caughtUp(scene, since, stuckMs, name);
   const seconds = (Date.now() - since) / 1000;
   say(`  ${name}: ${seconds.toFixed(1)} s${alone ? '' : ' (with others)'}${close ? '' : ', and not within a second'}`);
-  return alone && close ? seconds : null;
+  return alone ? seconds : null;
 }
 
 /**

@@ -23,6 +23,8 @@ export interface SeedResult {
   readonly seed: number;
   readonly transport: string;
   readonly what: string;
+  /** Of the load. */
+  readonly rowsPerSecond: number;
   readonly outcome: Outcome;
   readonly faults: readonly FaultResult[];
   readonly rows: number;
@@ -79,6 +81,7 @@ export async function runSeed({ stage, plan, keep, folder, clockLibrary, say }: 
     seed,
     transport: setting.transport,
     what,
+    rowsPerSecond: plan.setting.rowsPerSecond,
     outcome: findings.outcome,
     faults,
     rows,

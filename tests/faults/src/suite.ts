@@ -2,8 +2,8 @@ import { appendFile, mkdir, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { findAbilities } from './abilities.ts';
 import type { Outcome } from './findings.ts';
-import type { FaultsOptions } from './options.ts';
-import { type Plan, planOf } from './plan.ts';
+import { DEFAULT_RATE, type FaultsOptions } from './options.ts';
+import { describe, type Plan, planOf } from './plan.ts';
 import { runSeed, type SeedResult } from './run-seed.ts';
 import { Stage } from './stage.ts';
 
@@ -41,14 +41,14 @@ export async function runSuite(options: SuiteOptions): Promise<readonly SeedResu
     for (let index = 0; index < count && signal?.aborted !== true; index += 1) {
       const plan = options.plans?.[index] ?? planOf(from + index, { transport, can, focus, rate });
       const known = earlier.get(plan.seed);
-      if (known !== undefined) {
+      if (known !== undefined && isResultOf(known, plan)) {
         results.push(known);
         continue;
       }
       const result = await runSeed({ stage, plan, keep, folder, clockLibrary, say });
       results.push(result);
       await appendFile(file, `${JSON.stringify(result)}\n`);
-      tell(result, options);
+      tell(result, plan, options);
       if (result.outcome === 'failed' && stopAtFailure) break;
       inARow = result.outcome === 'suite error' ? inARow + 1 : 0;
       if (inARow === MOST_SUITE_ERRORS) {
@@ -66,7 +66,13 @@ export async function runSuite(options: SuiteOptions): Promise<readonly SeedResu
   return results;
 }
 
-function tell(result: SeedResult, { focus, folder, say }: SuiteOptions): void {
+/** Other flags make another plan of the same seed. */
+export function isResultOf({ what, rowsPerSecond }: Pick<SeedResult, 'what' | 'rowsPerSecond'>, plan: Plan): boolean {
+  return what === describe(plan) && rowsPerSecond === plan.setting.rowsPerSecond;
+}
+
+function tell(result: SeedResult, { setting, steps }: Plan, options: SuiteOptions): void {
+  const { focus, folder, rate, say } = options;
   const { seed, transport, outcome, lost, wrong, backward, complaints, suiteErrors, rows, faults, seconds } = result;
   if (outcome === 'passed') {
     say(`seed ${seed} ok: ${rows} rows, ${faults.length} faults, ${seconds} s`);
@@ -77,15 +83,24 @@ function tell(result: SeedResult, { focus, folder, say }: SuiteOptions): void {
       ? `FAILED: lost ${lost}, wrong ${wrong}, backward ${backward}`
       : 'ended by an error of the suite, which says nothing about MySync';
   const own = suiteErrors.map((text) => `suite error: ${text}`);
-  const flags = focus.length === 0 ? '' : ` --focus '${focus.join(',')}'`;
+  const isOutage = options.plans !== undefined;
+  const kinds = isOutage ? steps.map(({ kind }) => kind.name) : focus;
+  const flags = [
+    ...(isOutage ? ['--long'] : ['--seeds', seed, '--transport', transport]),
+    ...(kinds.length === 0 ? [] : ['--focus', `'${kinds.join(',')}'`]),
+    ...(rate === DEFAULT_RATE ? [] : ['--rate', setting.rowsPerSecond]),
+  ];
   say(`seed ${seed} ${how}
   ${[...complaints, ...own].join('\n  ')}
-  again: npm run faults -- --seeds ${seed} --transport ${transport}${flags}
+  again: npm run faults -- ${flags.join(' ')}
   logs: ${folder}/${transport}-${seed}`);
 }
 
-/** Files of before the outcome was told have none. */
-type Written = Omit<SeedResult, 'outcome'> & { readonly outcome?: Outcome };
+/** Files of before the outcome was told have none; those of before the rate was are of the default. */
+type Written = Omit<SeedResult, 'outcome' | 'rowsPerSecond'> & {
+  readonly outcome?: Outcome;
+  readonly rowsPerSecond?: number;
+};
 
 /** Of each seed that passed when it was run last. */
 export async function readResults(file: string, transport: string): Promise<Map<number, SeedResult>> {
@@ -95,9 +110,9 @@ export async function readResults(file: string, transport: string): Promise<Map<
     if (line === '') continue;
     const result = JSON.parse(line) as Written;
     if (result.transport !== transport) continue;
-    const { outcome = result.complaints.length === 0 ? 'passed' : 'failed' } = result;
+    const { rowsPerSecond = DEFAULT_RATE, outcome = result.complaints.length === 0 ? 'passed' : 'failed' } = result;
     // one that failed, or showed nothing, is run again
-    if (outcome === 'passed') found.set(result.seed, { ...result, outcome });
+    if (outcome === 'passed') found.set(result.seed, { ...result, outcome, rowsPerSecond });
     else found.delete(result.seed);
   }
   return found;

@@ -4,8 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Outcome } from './findings.ts';
+import { longPlans } from './long-outages.ts';
+import { describe } from './plan.ts';
 import type { SeedResult } from './run-seed.ts';
-import { readResults } from './suite.ts';
+import { isResultOf, readResults } from './suite.ts';
 import { exitStatus, summarize } from './summary.ts';
 
 function result(seed: number, outcome: Outcome): SeedResult {
@@ -13,6 +15,7 @@ function result(seed: number, outcome: Outcome): SeedResult {
     seed,
     transport: 'log',
     what: '',
+    rowsPerSecond: 1000,
     outcome,
     faults: [{ kind: 'kill reader', recoverySeconds: seed }],
     rows: 100,
@@ -45,7 +48,7 @@ test('what was found comes before what could not be done', () => {
 test('a run that goes on leaves out what passed when it was run last, also in files that tell no outcome', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'mysync-results-'));
   const file = join(folder, 'log.jsonl');
-  const { outcome: _, suiteErrors: __, ...earlier } = result(1, 'passed');
+  const { outcome: _, suiteErrors: __, rowsPerSecond: ___, ...earlier } = result(1, 'passed');
   const lines = [
     earlier,
     { ...earlier, seed: 2, complaints: ['a row is missing'] },
@@ -59,4 +62,14 @@ test('a run that goes on leaves out what passed when it was run last, also in fi
   await writeFile(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
   assert.deepEqual([...(await readResults(file, 'log')).keys()], [1, 4]);
   await rm(folder, { recursive: true });
+});
+
+test('a seed of other flags is another one', () => {
+  const [plan] = longPlans(10, 1000, ['kill redis']);
+  const [other] = longPlans(10, 1000, ['kill source']);
+  assert.ok(plan !== undefined && other !== undefined);
+  const known = { what: describe(plan), rowsPerSecond: 1000 };
+  assert.equal(isResultOf(known, plan), true);
+  assert.equal(isResultOf(known, other), false);
+  assert.equal(isResultOf({ ...known, rowsPerSecond: 500 }, plan), false);
 });
