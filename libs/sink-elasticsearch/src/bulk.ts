@@ -3,7 +3,7 @@
  *
  * 1. Every write carries its version as an external one, type `external`: an equal or older one is refused (409), which is as
  *    good as done. (`external_gte` would write an equal one again: the same content, for all the work of indexing, when a
- *    batch is sent again.)
+ *    batch is sent again. A repair wants just that.)
  * 2. The items of a batch name different documents, so their order does not matter; they are sent in order nevertheless,
  *    one request after the other.
  * 3. What failed for now is kept, in order, and nothing else is sent again.

@@ -17,6 +17,9 @@ export interface ClearOptions {
   readonly signal: AbortSignal;
 }
 
+/** Which stored versions a write replaces: older ones (`external`), or its own as well. */
+export type VersionType = 'external' | 'external_gte';
+
 interface Hit {
   readonly _index: string;
   readonly _id: string;
@@ -74,8 +77,8 @@ async function deleteHits(hits: readonly Hit[], options: ClearOptions): Promise<
 }
 
 /** The line of a bulk request that deletes a document. */
-export function deleteLine(index: string, id: string, version: bigint): string {
-  return `{"delete":{"_index":${JSON.stringify(index)},"_id":${JSON.stringify(id)},"version":${version},"version_type":"external"}}\n`;
+export function deleteLine(index: string, id: string, version: bigint, versionType: VersionType = 'external'): string {
+  return `{"delete":{"_index":${JSON.stringify(index)},"_id":${JSON.stringify(id)},"version":${version},"version_type":"${versionType}"}}\n`;
 }
 
 /** A shard that did not answer may hold documents that were not seen. */

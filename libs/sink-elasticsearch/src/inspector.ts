@@ -98,7 +98,7 @@ export class EsInspector implements SinkInspector {
     const streamText = JSON.stringify(idOf(stream));
     const refusals: Refusal[] = [];
     const items = rows.flatMap((row, index): BulkItem[] => {
-      const text = this.#options.plan(row.schema).putLines(asPut(row, version), streamText);
+      const text = this.#options.plan(row.schema).putLines(asPut(row, version), streamText, undefined, 'external_gte');
       if (typeof text === 'string') return [{ index, text }];
       refusals.push({ index, error: text });
       return [];
@@ -115,7 +115,7 @@ export class EsInspector implements SinkInspector {
     const index = this.#options.indexOf(table);
     if (index === undefined) return [];
     return await this.#send(
-      targets.map((id, at) => ({ index: at, text: deleteLine(index, id, version) })),
+      targets.map((id, at) => ({ index: at, text: deleteLine(index, id, version, 'external_gte') })),
       signal,
     );
   }

@@ -1,7 +1,9 @@
 /** All that is decided once per table version: where its rows go, under which id, and how they are written. */
+
 import { formatTableRef, isMysyncError, type MysyncError, type TableRef, type TableSchema } from '@mysync/core';
 import { compileTemplate, type RowTemplate } from '@mysync/mapping';
 import { type DeleteChange, type PutChange, sinkErrors } from '@mysync/sink';
+import type { VersionType } from './clear.ts';
 import { compileFieldsWriter, type FieldsWriter, quote, RowRefusal } from './document.ts';
 import { compileFields, type Field, propertiesOf } from './fields.ts';
 import type { IndexPlan } from './indexes.ts';
@@ -61,7 +63,12 @@ export class TablePlan {
    * The lines of a put. `stream` as JSON text. `stored`: the members of the stored document, for columns that the row
    * lacks. Returns the refusal instead when the row cannot be written.
    */
-  putLines(change: PutChange, stream: string, stored?: ReadonlyMap<string, string>): string | MysyncError {
+  putLines(
+    change: PutChange,
+    stream: string,
+    stored?: ReadonlyMap<string, string>,
+    versionType: VersionType = 'external',
+  ): string | MysyncError {
     const id = this.id(change);
     if (typeof id !== 'string') return id;
     let fields: string;
@@ -72,7 +79,7 @@ export class TablePlan {
       return this.#refusal(change, `column '${error.column}': ${error.message}`);
     }
     if (stored !== undefined) fields += this.#storedFields(change, stored);
-    return `${this.#indexHead}${quote(id)},"version":${change.version},"version_type":"external"}}\n${this.#metaHead}${stream}${this.#metaTail}${change.version}}${fields}}\n`;
+    return `${this.#indexHead}${quote(id)},"version":${change.version},"version_type":"${versionType}"}}\n${this.#metaHead}${stream}${this.#metaTail}${change.version}}${fields}}\n`;
   }
 
   deleteLines(change: DeleteChange): string | MysyncError {

@@ -62,7 +62,7 @@ export class ChunkSender {
     const before = this.#sent === 0 ? '' : `${this.#batchName}${this.#sent}`;
     this.#sent++;
     const command = ['EVALSHA', script.sha, String(chunk.keys.length + 1), this.marker, ...chunk.keys] as Argument[];
-    if (this.next === null) command.push('', '', '', '', '-');
+    if (this.next === null) command.push('r', '', '', '', '-');
     else command.push('c', this.#expected, before, `${this.#batchName}${this.#sent}`, moves ? `+${this.next}` : '-');
     command.push(String(chunk.places.length), this.#deletedTtl, ...more);
     for (const arg of chunk.args) command.push(arg);

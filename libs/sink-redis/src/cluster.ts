@@ -61,7 +61,7 @@ export class Cluster implements RedisBackend {
     }
     const refusals: Refusal[] = [];
     const chunks = this.#bySlot(batch, encoder, refusals);
-    const stale = await this.#run(applyScript, chunks, [], refusals, signal);
+    const stale = await this.#run(applyScript, chunks, { refusals, isRepair: marker === null }, signal);
     if (refusals.length > 0) return { status: 'refused', refusals: refusals.sort((a, b) => a.index - b.index) };
     if (marker === null) return { status: 'applied', stale };
     return await this.#move(stream, marker, stale, signal);
@@ -103,16 +103,19 @@ export class Cluster implements RedisBackend {
   async #run(
     script: Script,
     chunks: readonly SlotChunk[],
-    more: readonly string[],
-    refusals: Refusal[],
+    rest: { readonly more?: readonly string[]; readonly refusals: Refusal[]; readonly isRepair?: boolean },
     signal: AbortSignal,
   ): Promise<number> {
+    const { more = [], refusals, isRepair = false } = rest;
     const keep = String(this.#settings.deletedTtlSeconds);
     const requests = chunks.map(({ slot, chunk }): SlotRequest => {
       const { keys, args, places } = chunk;
       // KEYS[1] would be the marker: here it is any key of the slot.
       const head = ['EVALSHA', script.sha, String(keys.length + 1), keys[0] ?? '', ...keys];
-      return { slot, command: [...head, '', '', '', '', '-', String(places.length), keep, ...more, ...args] };
+      return {
+        slot,
+        command: [...head, isRepair ? 'r' : '', '', '', '', '-', String(places.length), keep, ...more, ...args],
+      };
     });
     const replies = await this.#router.run(requests, signal);
     let stale = 0;
@@ -156,7 +159,7 @@ export class Cluster implements RedisBackend {
         if (key === null || change.keep?.has(key) === true) return [];
         return [{ slot: keySlot(key), chunk: { places: [0], keys: [key, companion], args: [] } }];
       });
-      await this.#run(clearScript, chunks, more, [], signal);
+      await this.#run(clearScript, chunks, { more, refusals: [] }, signal);
     }
   }
 

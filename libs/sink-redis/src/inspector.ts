@@ -119,7 +119,7 @@ export class RedisInspector implements SinkInspector {
       places.push(at);
       const [key, companion] = [targets[at] as string, companions[at] as string];
       const gone = `${versionText(version)}-${record.slice(17, 37)}`;
-      const args = ['', '', '', '', '-', '1', String(deletedTtlSeconds), 'd', gone];
+      const args = ['r', '', '', '', '-', '1', String(deletedTtlSeconds), 'd', gone];
       return [{ key, command: ['EVAL', applyScript.text, '3', key, key, companion, ...args] }];
     });
     const replies = (await backend.ask(commands, signal)) as readonly ScriptReply[];

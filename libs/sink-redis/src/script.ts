@@ -20,7 +20,7 @@ function script(text: string): Script {
 }
 
 /**
- * ARGV 1–5: `c` when KEYS[1] is the marker, else empty; the marker expected (`+text`, or `-` for none); the chunk
+ * ARGV 1–5: `c` when KEYS[1] is the marker, else empty (`r`: a repair, which writes over a record of its own version, too); the marker expected (`+text`, or `-` for none); the chunk
  * that must be applied before, or empty; the name of this chunk; the next marker (`+text`), or `-` when it does not move.
  */
 const PRELUDE = `
@@ -168,7 +168,9 @@ for row = 1, tonumber(A[6]) do
   local newer = not old
   if isversion(old) then
     newer = sub(old, 1, 16) < sub(record, 1, 16)
-    if not newer and sub(old, 1, 16) ~= sub(record, 1, 16) then stale = stale + 1 end
+    if not newer then
+      if sub(old, 1, 16) == sub(record, 1, 16) then newer = A[1] == 'r' else stale = stale + 1 end
+    end
   elseif old then
     local found = typeof(companion)
     refuse(row, 'its version key ' .. companion .. ' holds ' .. (found == 'string' and 'something else than a version' or 'a ' .. found))

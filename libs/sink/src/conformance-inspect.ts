@@ -112,6 +112,17 @@ export const inspectTests: Readonly<Record<string, (trial: Trial) => Promise<voi
     await trial.assertRows(schema, [itemRow(1, 'next'), itemRow(2, 'newer'), itemRow(3)]);
   },
 
+  'inspect: a repair writes over its own version, a writer does not': async (trial) => {
+    const schema = items(trial.database);
+    const sink = await trial.sink(schema);
+    const writer = await TrialWriter.start(sink, trial.stream);
+    await writer.applied(0, ...[1, 2, 3].map((id) => put(schema, itemRow(id, 'wrong'), 20)));
+    await writer.applied(0, put(schema, itemRow(3), 20));
+    await sink.inspector.rewrite(trial.stream, [inspected(schema, itemRow(1))], 20n, signal);
+    await sink.inspector.remove(schema, [sink.inspector.targetOf(inspected(schema, itemRow(2)))], 20n, signal);
+    await trial.assertRows(schema, [itemRow(1), itemRow(3, 'wrong')]);
+  },
+
   'inspect: a removal deletes what is older, for good': async (trial) => {
     const schema = items(trial.database);
     const sink = await trial.sink(schema);

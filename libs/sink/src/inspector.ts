@@ -42,7 +42,7 @@ export interface SinkInspector {
   find(table: TableRef, targets: readonly string[], signal: AbortSignal): Promise<readonly (StoredRecord | null)[]>;
 
   /**
-   * Writes rows under this version: a newer record stays as it is. Gives those that the store can never take as they are, by their place
+   * Writes rows under this version, also over a record that has it already: a newer record stays as it is. Gives those that the store can never take as they are, by their place
    * in `rows`; all others are there.
    */
   rewrite(
@@ -52,7 +52,7 @@ export interface SinkInspector {
     signal: AbortSignal,
   ): Promise<readonly Refusal[]>;
 
-  /** Deletes records under this version: a newer record stays as it is. Gives those that could not go, by their place in `targets`. */
+  /** Deletes records under this version, also one that has it already: a newer record stays as it is. Gives those that could not go, by their place in `targets`. */
   remove(
     table: TableRef,
     targets: readonly string[],

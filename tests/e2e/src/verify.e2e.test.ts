@@ -207,3 +207,28 @@ test('a spoilt Elasticsearch is seen and mended while changes go on', async () =
   assert.equal((await verify(pipeline, 'elasticsearch')).code, 0);
   await pipeline.stopped(mysync);
 });
+
+test('rows that were spoilt behind the snapshot are mended while nothing is committed, again and again', async () => {
+  await using pipeline = await Pipeline.create({ transport: 'log', sinks: ['redis'], partitions: 2 });
+  const { sql, redis, database } = pipeline;
+  await sql.query('CREATE TABLE t (id INT PRIMARY KEY, v TEXT)');
+  await sql.query("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')");
+  const mysync = pipeline.start('run');
+  await mysync.logged(/"msg":"reader started"/);
+  await pipeline.equal(['t']);
+  for (let round = 0; round < 2; round += 1) {
+    await redis?.client('cli', ['DEL', `${database}:t:1`]);
+    await redis?.client('cli', ['HSET', `${database}:t:2`, 'v', 'spoilt']);
+    const { code, stdout } = await runMysync([
+      'verify',
+      '--repair',
+      '--sink',
+      'redis',
+      '--config',
+      pipeline.configFile,
+    ]);
+    assert.equal(code, 0, stdout);
+    await pipeline.equal(['t']);
+  }
+  await pipeline.stopped(mysync);
+});
