@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { assertClean, Pipeline, runMysync, until } from '@mysync/harness';
 import { dlq } from './dlq.fixture.ts';
+import { limitTopic } from './topic-limit.fixture.ts';
 
 const LIMIT = 64 * 1024;
 const LARGE = 3 * LIMIT;
@@ -182,4 +183,39 @@ test('a table that is read again leaves the old copies of withheld rows where th
   await pipeline.equal(['t']);
   await untilSetAside(pipeline, []);
   await pipeline.stopped(mysync);
+});
+
+test('kafka: a topic that takes less while the reader runs: a storm of large rows costs a few rewinds, and only they are withheld', async () => {
+  await using pipeline = await Pipeline.create({
+    transport: 'kafka',
+    sinks: ['redis'],
+    partitions: 2,
+    sourceConfig: { onLargeRow: 'withhold' },
+    sinkConfig: { onPoison: 'park', maxParkedKeys: 1000 },
+  });
+  const { sql } = pipeline;
+  await sql.query('CREATE TABLE t (id INT PRIMARY KEY, v LONGTEXT)');
+  const rows = Array.from({ length: 1200 }, (_, id) => `(${id}, 'small')`);
+  await sql.query(`INSERT INTO t VALUES ${rows.join()}`);
+  const mysync = pipeline.start('run');
+  await pipeline.equal(['t']);
+  await limitTopic(pipeline, '20000');
+  await sql.query("UPDATE t SET v = IF(id % 2, REPEAT('x', 30000), 'other')");
+  await until('600 keys are set aside', async () => (await setAside(pipeline)).length === 600);
+  await until('the others are equal', async () => {
+    const found = await pipeline.differences('redis', ['t']);
+    return found.every(({ key }) => Number(key) % 2 === 1);
+  });
+  const port = Number(/"port":(\d+)/.exec(mysync.stderr)?.[1]);
+  const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  const counted = [
+    ...metrics.matchAll(/^mysync_reader_rewinds_total\{.*reason="TRANSPORT_RECORD_TOO_LARGE".*\} (\d+)/gm),
+  ];
+  const rewinds = counted.reduce((sum, [, count]) => sum + Number(count), 0);
+  assert.ok(rewinds > 0 && rewinds < 40, `${rewinds} rewinds`);
+  await sql.query("UPDATE t SET v = 'fits'");
+  await pipeline.equal(['t']);
+  await untilSetAside(pipeline, []);
+  await pipeline.stopped(mysync);
+  assertClean(mysync.stderr, []);
 });

@@ -9,7 +9,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { assertTold, type MysyncProcess, Pipeline, startServer, type TestServer, until } from '@mysync/harness';
 import { Redis } from 'ioredis';
-import kafkajs from 'kafkajs';
+import { limitTopic } from './topic-limit.fixture.ts';
 
 const MEBI = 2 ** 20;
 const ROW_BYTES = Number(process.env['LARGE_ROW_MB'] ?? '16') * MEBI;
@@ -68,27 +68,11 @@ for (const transport of ['log', 'kafka'] as const) {
       ['2', '3'],
     );
     await limited(3 * MEBI);
-    if (transport === 'kafka') await alterTopic(pipeline, `${3 * MEBI}`);
+    if (transport === 'kafka') await limitTopic(pipeline, `${3 * MEBI}`);
     const again = pipeline.start('run');
     await pipeline.equal(['t']);
     await pipeline.stopped(again);
   });
-}
-
-async function alterTopic({ transportConfig, database }: Pipeline, value: string): Promise<void> {
-  const { brokers } = transportConfig['kafka'] as { brokers: string[] };
-  const admin = new kafkajs.Kafka({ brokers, logLevel: kafkajs.logLevel.NOTHING }).admin();
-  await admin.connect();
-  const topic = { type: kafkajs.ConfigResourceTypes.TOPIC, name: database };
-  const { resources } = await admin.describeConfigs({ includeSynonyms: false, resources: [topic] });
-  // this request sets all of a topic's settings
-  const own = (resources[0]?.configEntries ?? []).filter(({ isDefault }) => !isDefault);
-  const configEntries = own.map((entry) => ({
-    name: entry.configName,
-    value: entry.configName === 'max.message.bytes' ? value : entry.configValue,
-  }));
-  await admin.alterConfigs({ validateOnly: false, resources: [{ ...topic, configEntries }] });
-  await admin.disconnect();
 }
 
 async function withTable(
