@@ -208,9 +208,7 @@ test('kafka: a topic that takes less while the reader runs: a storm of large row
   });
   const port = Number(/"port":(\d+)/.exec(mysync.stderr)?.[1]);
   const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
-  const counted = [
-    ...metrics.matchAll(/^mysync_reader_rewinds_total\{.*reason="TRANSPORT_RECORD_TOO_LARGE".*\} (\d+)/gm),
-  ];
+  const counted = [...metrics.matchAll(/^mysync_reader_rewinds_total\{.*\} (\d+)/gm)];
   const rewinds = counted.reduce((sum, [, count]) => sum + Number(count), 0);
   assert.ok(rewinds > 0 && rewinds < 40, `${rewinds} rewinds`);
   await sql.query("UPDATE t SET v = 'fits'");
