@@ -12,6 +12,7 @@ for (const kind of SERVERS) {
   describe(`histories on ${name}, against the server's own SELECT`, { timeout: 300_000 }, () => {
     // one of its own: settings of the whole server change
     let server: TestServer;
+    const compared = { full: 0, minimal: 0 };
     before(async () => {
       server = await startServer(flavor, { env });
     });
@@ -31,9 +32,13 @@ for (const kind of SERVERS) {
           const { rows, failures } = await runSeed({ seed, server: kind, metadata, address });
           const again = `npm run differential -- --seeds ${seed} --server ${name} --metadata ${metadata}`;
           assert.deepEqual(failures, [], again);
-          assert.ok(rows > 0);
+          compared[metadata] += rows;
         });
       }
+      // a history may lose all its tables: what is told as unseen is read again, which is not compared here
+      it(`${metadata} metadata: enough was compared`, () => {
+        assert.ok(compared[metadata] > 20 * SEEDS[metadata], `${compared[metadata]} rows`);
+      });
     }
   });
 }

@@ -59,6 +59,7 @@ test('every captured table is dropped: the log is read on, with a warning; witho
   await sql.query('CREATE TABLE t (id INT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 1), (2, 2)');
   const first = pipeline.start('run');
   await pipeline.equal(['t']);
+  await pipeline.snapshotDone();
   await pipeline.stopped(first);
   await sql.query('INSERT INTO t VALUES (3, 3); DROP TABLE t');
   assert.deepEqual(await check(), { code: 0, level: 'warning' });

@@ -104,7 +104,7 @@ test('a log without its checkpoint: the checkpoint put back, or a new topic', as
   const expected = {
     code: 'READER_LOG_WITHOUT_CHECKPOINT',
     where: [new RegExp(`topic ${pipeline.database}`)],
-    remedy: /Put the checkpoint file back.*new topic.*start-again\.md/,
+    remedy: /Put the checkpoint back.*new topic.*start-again\.md/,
   };
   renameSync(file, aside);
   assertTold(await failing(pipeline), expected);

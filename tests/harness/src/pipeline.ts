@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Connection } from 'mysql2/promise';
@@ -114,6 +114,16 @@ export class Pipeline implements AsyncDisposable {
         throw new Error(`${sink} differs: ${JSON.stringify(found, null, 1)}\n${logs}`, { cause });
       }
     }
+  }
+
+  /** Waits until the reader's first snapshot is over: a reader that ends before begins it anew. Checkpoints must be in files. */
+  async snapshotDone(): Promise<void> {
+    const file = join(this.folder, 'checkpoints', `${this.database}.json`);
+    await until('the snapshot is done', async () => {
+      const text = await readFile(file, 'utf8').catch(() => '');
+      const { snapshot } = JSON.parse(text.split('\n')[1] ?? '{}') as { snapshot?: { state: string } };
+      return snapshot?.state === 'done';
+    });
   }
 
   /** Stops a process in order; fails when it does not end with 0. */

@@ -37,7 +37,7 @@ export function tokenize(sql: string, rules: TokenRules = ANY_SESSION): SqlToken
       at += 2; // the end of a version comment
     else if (character === '`' || character === '"' || character === "'") {
       const isName = character === '`' || (character === '"' && rules.ansiQuotes);
-      const [text, end] = quoted(sql, at, character, escapes(character, isName, rules));
+      const [text, end] = quoted(sql, at, character, escapes(character, isName, rules), isName);
       tokens.push({ kind: isName ? 'name' : 'string', text });
       at = end;
     } else if (WORD.test(character) || character > '\u007f') {
@@ -72,8 +72,8 @@ function comment(sql: string, at: number, rules: TokenRules): number {
   return end < 0 ? sql.length : end + 2;
 }
 
-/** A doubled quote stands for itself; a backslash escapes in strings, not in back-ticked names. */
-function quoted(sql: string, start: number, quote: string, escapes: boolean): [string, number] {
+/** A doubled quote stands for itself; a backslash escapes in strings. In what may be a name it is itself, and a quote behind it does not end it. */
+function quoted(sql: string, start: number, quote: string, escapes: boolean, isName: boolean): [string, number] {
   let text = '';
   let at = start + 1;
   while (at < sql.length) {
@@ -82,7 +82,7 @@ function quoted(sql: string, start: number, quote: string, escapes: boolean): [s
       if (sql[at + 1] !== quote) return [text, at + 1];
       at += 1;
     } else if (character === '\\' && escapes) {
-      text += escaped(sql[at + 1] ?? '');
+      text += isName ? sql.slice(at, at + 2) : escaped(sql[at + 1] ?? '');
       at += 2;
       continue;
     }
