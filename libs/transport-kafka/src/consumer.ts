@@ -23,6 +23,7 @@ import { GroupMember } from './group-member.ts';
 import { fetchCommitted, OffsetCommitter } from './group-offsets.ts';
 import { patiently } from './patience.ts';
 import { CODE } from './protocol/codes.ts';
+import { Reporter } from './reporter.ts';
 import { rangeOf } from './topic-admin.ts';
 
 type Handle = (partition: AssignedPartition) => Promise<void>;
@@ -205,7 +206,12 @@ class ConsumerRun {
     await this.#overdue.get(slot.partition);
     let start: { committed: number | null; range: OffsetRange };
     try {
-      const patience = { what: 'the offsets of the group', signal, limitMs: Number.POSITIVE_INFINITY };
+      const reporter = new Reporter(this.#cluster.options.observer, {
+        topic: this.#topic.name,
+        partition: slot.partition,
+      });
+      const onTrouble = (trouble: string): void => reporter.trouble(trouble);
+      const patience = { what: 'the offsets of the group', signal, onTrouble };
       start = await patiently(patience, () => this.#start(slot.partition));
     } catch (error) {
       if (signal.aborted) return;

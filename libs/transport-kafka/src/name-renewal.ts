@@ -7,7 +7,7 @@
  *    heard nothing for a sixth of `everyMs` sends nothing before the coordinator has said that it still holds the name.
  * 3. One question at a time, repeated until it is answered. What became of the numbers meanwhile makes the answer void.
  */
-import { type Clock, isMysyncError, systemClock } from '@mysync/core';
+import { type Clock, causeText, isMysyncError, systemClock } from '@mysync/core';
 import { patiently } from './patience.ts';
 import type { ProducerNumbers } from './protocol/init-producer-id.ts';
 
@@ -21,7 +21,7 @@ export interface NameRenewalOptions {
   readonly holder: () => ProducerNumbers | null;
   readonly raise: (holder: ProducerNumbers) => Promise<ProducerNumbers>;
   readonly onRaised: (numbers: ProducerNumbers) => void;
-  readonly onTrouble: (error: unknown) => void;
+  readonly onTrouble: (trouble: string) => void;
   /** A successor holds the name, or may have held it. */
   readonly onFailure: (error: Error) => void;
   readonly clock?: Clock;
@@ -86,13 +86,13 @@ export class NameRenewal {
   /** Only a successor ends it: rights that are missing, or not yet read by a broker that has just started, may come. */
   async #ask(before: ProducerNumbers): Promise<ProducerNumbers> {
     const { raise, signal, holder, onTrouble } = this.#options;
-    const patience = { what: 'the producer id', signal, limitMs: Number.POSITIVE_INFINITY };
+    const patience = { what: 'the producer id', signal, onTrouble };
     for (;;) {
       try {
         return await patiently(patience, () => raise(before));
       } catch (error) {
         if (isMysyncError(error, 'TRANSPORT_FENCED') || signal.aborted || holder() !== before) throw error;
-        onTrouble(error);
+        onTrouble(causeText(error));
         await this.#clock.sleep(PAUSE_MS, signal);
       }
     }

@@ -7,12 +7,19 @@ import { BrokerError } from './broker-error.ts';
 export const RETRY_MIN_MS = 20;
 export const RETRY_MAX_MS = 1_000;
 
-export interface PatienceOptions {
+export type PatienceOptions = {
   readonly what: string;
   readonly signal?: AbortSignal | undefined;
-  /** Gives up after this time with the last failure; Infinity: never. */
-  readonly limitMs: number;
-}
+} & (
+  | {
+      /** Gives up after this time with the last failure. */
+      readonly limitMs: number;
+    }
+  | {
+      /** Never gives up: whoever waits for it must learn why it takes so long. */
+      readonly onTrouble: (trouble: string) => void;
+    }
+);
 
 /** True for what another attempt may mend: no answer, a code that is not final, no broker reachable. */
 export function isTransient(error: unknown): boolean {
@@ -28,7 +35,8 @@ export async function patiently<T>(options: PatienceOptions, call: () => Promise
       return await call();
     } catch (error) {
       if (!isTransient(error)) throw error;
-      if (systemClock.monotonic() - begin > options.limitMs) throw unreachable(options.what, error);
+      if ('onTrouble' in options) options.onTrouble(`waiting for ${options.what}: ${causeText(error)}`);
+      else if (systemClock.monotonic() - begin > options.limitMs) throw unreachable(options.what, error);
       await systemClock.sleep(backoff.next(), options.signal);
     }
   }

@@ -115,7 +115,7 @@ export class KafkaPublisher implements Publisher {
       signal: this.#stop.signal,
       holder: () => (this.#failure === null && !this.#checking ? this.#numbers : null),
       raise: (holder) => this.#name.raise(holder),
-      onTrouble: (error) => this.#reporter.trouble(`showing that we are there: ${causeText(error)}`),
+      onTrouble: (trouble) => this.#reporter.trouble(`showing that we are there: ${trouble}`),
       onRaised: (numbers) => this.#renewed(numbers),
       onFailure: (error) => this.#fail(error),
     });
@@ -320,8 +320,7 @@ export class KafkaPublisher implements Publisher {
   #checkFenced(): void {
     this.#checking = true;
     const holder = this.#numbers;
-    const patience = { what: 'the producer id', signal: this.#stop.signal, limitMs: Number.POSITIVE_INFINITY };
-    patiently(patience, () => this.#name.raise(holder)).then(
+    patiently({ ...this.#forever(), what: 'the producer id' }, () => this.#name.raise(holder)).then(
       () => {
         this.#checking = false;
         this.#demandRenumber(null, 'the broker refused the epoch, but no successor holds the name');
@@ -346,7 +345,7 @@ export class KafkaPublisher implements Publisher {
     if (this.#failure?.final) throw this.#failure.error;
     if (this.#failure === null) this.#demandRenumber(null, 'the publisher is being renumbered');
     const { signal } = this.#stop;
-    const forever = { signal, limitMs: Number.POSITIVE_INFINITY };
+    const forever = this.#forever();
     const before = this.#numbers;
     try {
       const numbers = await patiently({ ...forever, what: 'the producer id' }, () => this.#name.raise(before));
@@ -367,7 +366,12 @@ export class KafkaPublisher implements Publisher {
   async #shutOut(producerId: bigint, signal: AbortSignal | undefined): Promise<void> {
     const { topic, fenceRecord } = this.#options;
     const topicNow = (): Promise<TopicMetadata> => this.#leaders.topicNow();
-    await shutOut({ cluster: this.#cluster, topic, topicNow, fenceRecord, producerId, signal }, this.#lanes);
+    const patience = { ...this.#forever(), what: 'the fence of the old producer id', signal };
+    await shutOut({ cluster: this.#cluster, topic, topicNow, fenceRecord, producerId, patience }, this.#lanes);
+  }
+
+  #forever(): { signal: AbortSignal; onTrouble: (trouble: string) => void } {
+    return { signal: this.#stop.signal, onTrouble: (trouble) => this.#reporter.trouble(trouble) };
   }
 
   /** Gives everything back: it goes again under new numbers. */

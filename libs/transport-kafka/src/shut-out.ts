@@ -2,7 +2,7 @@
 import type { OutgoingRecord } from '@mysync/transport';
 import { denied, refusal } from './broker-error.ts';
 import type { Cluster } from './cluster.ts';
-import { patiently } from './patience.ts';
+import { type PatienceOptions, patiently } from './patience.ts';
 import { CODE, isDenied } from './protocol/codes.ts';
 import type { TopicMetadata } from './protocol/metadata.ts';
 import { produceAnswer } from './protocol/produce-answer.ts';
@@ -23,7 +23,7 @@ export interface ShutOutOptions {
   readonly topicNow: () => Promise<TopicMetadata>;
   readonly fenceRecord: ((partition: number) => OutgoingRecord) | undefined;
   readonly producerId: bigint;
-  readonly signal: AbortSignal | undefined;
+  readonly patience: PatienceOptions;
 }
 
 /** Stores a record under the old id with the highest epoch in each partition; its holder is refused there from then on. */
@@ -31,8 +31,7 @@ export async function shutOut(
   options: ShutOutOptions,
   partitions: readonly { readonly partition: number }[],
 ): Promise<void> {
-  const { topicNow, fenceRecord, signal } = options;
-  const patience = { what: 'the fence of the old producer id', signal, limitMs: Number.POSITIVE_INFINITY };
+  const { topicNow, fenceRecord, patience } = options;
   for (const { partition } of partitions) {
     const record = fenceRecord?.(partition) ?? { key: Buffer.from('mysync-fence'), value: null, headers: [] };
     await patiently(patience, async () => {

@@ -80,7 +80,9 @@ export class MysyncProcess {
       if (!this.running) throw new Error(`ended without printing ${pattern}: ${this.stderr.slice(-4000)}`);
       return false;
     };
-    await until(`${pattern} on standard error`, probe, { timeoutMs });
+    await until(`${pattern} on standard error`, probe, { timeoutMs }).catch((cause: unknown) => {
+      throw new Error(`${pattern} was not printed, the last was: ${this.stderr.slice(-4000)}`, { cause });
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
