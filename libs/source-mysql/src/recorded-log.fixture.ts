@@ -11,6 +11,7 @@ import type { TableRule } from './options.ts';
 import type { SourceItem } from './port.ts';
 import { PartialRows } from './reread/partial-rows.ts';
 import { RowLookup } from './reread/row-lookup.ts';
+import { CascadeBook } from './schema/cascade-book.ts';
 import { Charsets } from './schema/charsets.ts';
 import { TableBook } from './schema/table-book.ts';
 import { LazySession } from './server/lazy-session.ts';
@@ -191,7 +192,13 @@ export class RecordedLog {
       transcriber: this.#transcriber,
       definitions: undefined,
       foldsNames: false,
-      logsCascades: false,
+      cascades: new CascadeBook({
+        session: this.#lookups,
+        log: { hidesRows: true },
+        logEnd: from,
+        foldsNames: false,
+        captures: (ref) => book.captures(ref),
+      }),
     });
     const items: SourceItem[] = [];
     try {

@@ -16,6 +16,7 @@ import type { ResolvedOptions } from '../options.ts';
 import type { SourceItem } from '../port.ts';
 import { PartialRows } from '../reread/partial-rows.ts';
 import { RowLookup } from '../reread/row-lookup.ts';
+import { CascadeBook, type CascadeLog } from '../schema/cascade-book.ts';
 import { Charsets } from '../schema/charsets.ts';
 import { TableBook } from '../schema/table-book.ts';
 import { listTables, listViews } from '../schema/table-facts.ts';
@@ -53,12 +54,13 @@ export interface LogRunOptions {
   /** Of the server that was read before; undefined: any. */
   readonly serverUuid: string | undefined;
   readonly history: HistoryIndex;
-  /** These four are shared by all connections of the stream. */
+  /** These five are shared by all connections of the stream. */
   readonly transcriber: RowsTranscriber;
   readonly identity: ReplicaIdentity;
   readonly silence: SilenceLimit;
   /** By key. */
   readonly known: Map<string, TableRef>;
+  readonly cascadeLog: CascadeLog;
   readonly signal: AbortSignal;
 }
 
@@ -204,6 +206,7 @@ export class LogRun {
       const listed = await listTables(session, source.captures);
       const views = await listViews(session);
       const names = await session.variables(['lower_case_table_names', NATIVE_FOREIGN_KEYS]);
+      const logEnd = await currentPosition(session);
       const serverId = await freeServerId(session, identity.serverId, replicaName(source.name));
       identity.serverId = serverId;
       const dump = {
@@ -258,8 +261,17 @@ export class LogRun {
             foldsNames,
           });
       // few tables need them: nothing is read ahead for the others
-      if (definitions?.typesOnly) await definitions.learnFirst(await currentPosition(session), listed, newHorizon());
+      if (definitions?.typesOnly) await definitions.learnFirst(logEnd, listed, newHorizon());
       else if (start.file !== '') await definitions?.learnFirst(start, listed);
+      const { cascadeLog } = this.#options;
+      if (!logsCascades(facts, names)) cascadeLog.hidesRows = true;
+      const cascades = new CascadeBook({
+        session: this.#lookups,
+        log: cascadeLog,
+        logEnd,
+        foldsNames,
+        captures: (ref) => book.captures(ref),
+      });
       const book = new TableBook({
         ...source,
         flavor: facts.flavor,
@@ -271,6 +283,8 @@ export class LogRun {
         views,
       });
       const memory = { limitBytes: source.spoolBytes, usedBytes: 0, folder: source.spoolFolder };
+      // on MariaDB few statements need them; here what comes from now on is behind the answer
+      if (cascadeLog.hidesRows && facts.flavor === 'mysql') await cascades.ask();
       const search = new PreparedSearch({
         from: start,
         memory,
@@ -304,7 +318,7 @@ export class LogRun {
         transcriber: this.#options.transcriber,
         definitions,
         foldsNames,
-        logsCascades: logsCascades(facts, names),
+        cascades,
       });
       return this.#assembler;
     } catch (error) {

@@ -21,6 +21,7 @@ import { SilenceLimit } from '../connection/silence-limit.ts';
 import type { KeptHistory } from '../history/kept-history.ts';
 import type { ResolvedOptions } from '../options.ts';
 import type { SourceItem } from '../port.ts';
+import type { CascadeLog } from '../schema/cascade-book.ts';
 import { checkPosition } from '../server/log-state.ts';
 import type { ServerSession } from '../server/session.ts';
 import { RowsTranscriber } from '../transcribe/rows-transcriber.ts';
@@ -47,8 +48,10 @@ export async function* streamLog(options: LogStreamOptions): AsyncGenerator<read
   const silence = new SilenceLimit(source.heartbeatMs);
   const history = await options.history.open(options.from);
   const known = new Map(options.knownTables.map((ref) => [tableRefKey(ref), ref]));
+  const cascadeLog: CascadeLog = { hidesRows: false };
+  const shared = { history, identity, silence, known, cascadeLog, transcriber };
   while (!signal.aborted) {
-    const run = new LogRun({ ...options, from: position, serverUuid, history, identity, silence, known, transcriber });
+    const run = new LogRun({ ...options, ...shared, from: position, serverUuid });
     try {
       for await (const batch of run.items()) {
         position = run.boundary;

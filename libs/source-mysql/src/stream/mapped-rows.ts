@@ -25,11 +25,12 @@ import type { PartialRows } from '../reread/partial-rows.ts';
 import type { KnownTable, TableBook } from '../schema/table-book.ts';
 import type { CascadingKey } from '../schema/table-facts.ts';
 import type { EventPlace, RowsTranscriber } from '../transcribe/rows-transcriber.ts';
+import type { Referred, ReferredRows } from './referred-rows.ts';
 import type { TransactionSpool } from './transaction-spool.ts';
 
 export interface MappedRowsOptions {
-  /** Rows that a foreign key changes are in the log. */
-  readonly logsCascades: boolean;
+  /** MySQL, where each rows event says whether rows that foreign keys change are in the log; undefined: MariaDB, which maps the tables of such rows. */
+  readonly referred: ReferredRows | undefined;
   readonly book: TableBook;
   readonly spool: TransactionSpool;
   readonly partialRows: PartialRows;
@@ -66,6 +67,8 @@ interface MappedTable {
   readonly table: KnownTable | null;
   /** The strongest that its rows were: a delete above an update above an insert. null: it has none. */
   operation: RowsEvent['operation'] | null;
+  /** null: no foreign key matters. undefined: nobody looked. */
+  referred: Referred | null | undefined;
 }
 
 /** A list of so few is used again: a new one costs more than emptying it. */
@@ -99,10 +102,16 @@ export class MappedRows {
 
   /** A promise only where something must be asked from the server. */
   map(event: LogEvent, spot: EventSpot): Promise<void> | undefined {
+    const { referred } = this.#options;
+    if (referred?.mustAsk === true) return referred.ask().then(() => this.#mapNamed(event, spot));
+    return this.#mapNamed(event, spot);
+  }
+
+  #mapNamed(event: LogEvent, spot: EventSpot): Promise<void> | undefined {
     const { buffer, start, end } = event;
     const again = this.#options.book.sameAgain(buffer, start, end);
     if (again !== undefined) {
-      this.#map(readTableId(event), again.ref, again.table);
+      this.#map(event, spot, again.ref, again.table);
       return undefined;
     }
     let ref: TableRef;
@@ -113,7 +122,7 @@ export class MappedRows {
     }
     const table = this.#options.book.lookUp(ref, buffer, start, end);
     if (table === undefined) return this.#learn(ref, event, spot);
-    this.#map(readTableId(event), ref, table);
+    this.#map(event, spot, ref, table);
     return undefined;
   }
 
@@ -127,7 +136,8 @@ export class MappedRows {
     const { buffer, start } = event;
     const id = readTableId(event);
     const mapped = this.#find(id);
-    const ends = id >= 0 && (buffer.readUInt16LE(start + 6) & STATEMENT_END) !== 0;
+    const flags = id >= 0 ? buffer.readUInt16LE(start + 6) : 0;
+    const ends = (flags & STATEMENT_END) !== 0;
     if (mapped === undefined) {
       if (ends && id === NO_TABLE) return this.#endStatement(owner);
       throw sourceErrors.SOURCE_EVENT_UNREADABLE({
@@ -135,14 +145,57 @@ export class MappedRows {
         where: { position: spot.place },
       });
     }
-    mapped.operation = stronger(mapped.operation, operationOf(event.type));
+    const operation = operationOf(event.type);
+    mapped.operation = stronger(mapped.operation, operation);
+    const asked = this.#followKeys(event, mapped, operation, flags, owner);
+    if (asked !== undefined) return asked.then(() => this.#take(event, mapped, ends, spot, owner));
+    return this.#take(event, mapped, ends, spot, owner);
+  }
+
+  /** A partial update of a table that is not captured. A promise only where something must be asked from the server. */
+  partialUpdate(event: LogEvent, owner: RowsOwner): Promise<void> | undefined {
+    const mapped = this.#find(readTableId(event));
+    if (mapped === undefined) return undefined;
+    return this.#followKeys(event, mapped, 'update', event.buffer.readUInt16LE(event.start + 6), owner);
+  }
+
+  #followKeys(
+    event: LogEvent,
+    mapped: MappedTable,
+    operation: RowsEvent['operation'],
+    flags: number,
+    owner: RowsOwner,
+  ): Promise<void> | undefined {
+    const { referred } = this.#options;
+    if (referred === undefined || !referred.concerns(operation, flags)) return undefined;
+    const tell = (table: TableRef): void => owner.unseen(table, 'cascade');
+    if (mapped.referred === undefined) {
+      // the first event of a log that hides rows
+      return referred.ask().then(() => {
+        mapped.referred = referred.findUnmapped(mapped.ref);
+        if (mapped.referred !== null) referred.judge(event, operation, mapped.referred, tell);
+      });
+    }
+    if (mapped.referred !== null) referred.judge(event, operation, mapped.referred, tell);
+    return undefined;
+  }
+
+  #take(
+    event: LogEvent,
+    mapped: MappedTable,
+    ends: boolean,
+    spot: EventSpot,
+    owner: RowsOwner,
+  ): Promise<void> | undefined {
     const partial = mapped.table === null ? undefined : this.#transcribe(mapped.table, event, spot, owner);
     if (partial !== undefined) return partial.then(() => (ends ? this.#endStatement(owner) : undefined));
     return ends ? this.#endStatement(owner) : undefined;
   }
 
-  #map(id: number, ref: TableRef, table: KnownTable | null): void {
-    const entry = { id, ref, table, operation: null };
+  #map(event: LogEvent, spot: EventSpot, ref: TableRef, table: KnownTable | null): void {
+    const id = readTableId(event);
+    const referred = this.#options.referred?.find(ref, event, spot);
+    const entry = { id, ref, table, operation: null, referred };
     const at = this.#mapped.findIndex((mapped) => mapped.id === id);
     if (at < 0) this.#mapped.push(entry);
     else this.#mapped[at] = entry;
@@ -170,7 +223,7 @@ export class MappedRows {
         ? withPlace(error, spot.place)
         : unreadableMap(error, spot);
     });
-    this.#map(readTableId(event), ref, table);
+    this.#map(event, spot, ref, table);
   }
 
   /** A promise only where rows must be asked from the server. */
@@ -221,13 +274,13 @@ export class MappedRows {
   }
 
   /**
-   * The server may have changed rows of a captured table without a trace, by a foreign key: where the statement mapped it without
+   * MariaDB may have changed rows of a captured table without a trace, by a foreign key: where the statement mapped it without
    * changing a row of it, and where it changed rows of a parent beside rows of its own, or is its own parent.
    */
   #endStatement(owner: RowsOwner): Promise<void> | undefined {
-    const { logsCascades, book } = this.#options;
+    const { referred, book } = this.#options;
     let suspicious = false;
-    if (!logsCascades) {
+    if (referred === undefined) {
       const mapped = this.#mapped;
       for (let i = 0; i < mapped.length; i += 1) {
         const { ref, table, operation } = mapped[i] as MappedTable;

@@ -1,11 +1,13 @@
 /** What a statement of the log means for captured tables: changes of whole tables, and tables whose rows may have changed unseen. */
-import { formatTableRef, type TableRef } from '@mysync/core';
+import { type BinlogPosition, formatTableRef, type TableRef, tableRefKey } from '@mysync/core';
 import type { SourceTableChange, UnseenCause } from '../port.ts';
+import type { CascadeBook } from '../schema/cascade-book.ts';
 import type { TableBook } from '../schema/table-book.ts';
 import type { StatementMeaning } from './statement.ts';
 
 export interface StatementEffectsOptions {
   readonly book: TableBook;
+  readonly cascades: CascadeBook;
   /** The server writes names of tables in lower case (lower_case_table_names). */
   readonly foldsNames: boolean;
 }
@@ -21,8 +23,19 @@ export class StatementEffects {
     this.#options = options;
   }
 
-  /** In the order in which they happen. */
-  of(meaning: StatementMeaning, statement: string): TableEffect[] {
+  /** What foreign keys do is to be asked before `of`. */
+  needsKeys(meaning: StatementMeaning, statement: string, place: BinlogPosition): boolean {
+    const { cascades } = this.#options;
+    if (meaning.kind === 'may-change-rows') return MAY_CASCADE.test(statement) && cascades.current === undefined;
+    return untied(meaning) && cascades.latest === undefined && cascades.mayHaveMissed(place);
+  }
+
+  /** In the order in which they happen. `place` is that of the statement. */
+  of(meaning: StatementMeaning, statement: string, place: BinlogPosition): TableEffect[] {
+    return [...this.#shown(meaning, statement), ...this.#byKeys(meaning, statement, place)];
+  }
+
+  #shown(meaning: StatementMeaning, statement: string): TableEffect[] {
     switch (meaning.kind) {
       case 'empties':
         return this.#captured(meaning.tables).flatMap((table) => [
@@ -67,6 +80,40 @@ export class StatementEffects {
     return tables.map((table) => ({ kind: 'unseen', table, cause: 'statement' }));
   }
 
+  /**
+   * What foreign keys did: with rows of the tables that the text names, or, where a statement of the past took keys away that nobody knows any more, with whatever
+   * was changed before it.
+   */
+  #byKeys(meaning: StatementMeaning, statement: string, place: BinlogPosition): TableEffect[] {
+    const { cascades } = this.#options;
+    const reach = cascades.latest;
+    if (reach === undefined) return [];
+    const below = (tables: readonly TableRef[]): readonly TableRef[] =>
+      tables.flatMap((table) => reach.below(this.#foldRef(table)));
+    if (meaning.kind === 'may-change-rows') {
+      return MAY_CASCADE.test(statement) ? byCascade(below(meaning.tables)) : [];
+    }
+    if (!untied(meaning) || !cascades.mayHaveMissed(place)) return [];
+    switch (meaning.kind) {
+      case 'ddl': {
+        const own = meaning.unties === 'keys' ? this.#captured(meaning.tables) : [];
+        return byCascade([...own, ...below(meaning.tables)]);
+      }
+      case 'renames':
+        return byCascade(below(meaning.pairs.map(({ to }) => to)));
+      case 'empties': {
+        const dropped = new Set(meaning.tables.map((table) => tableRefKey(this.#foldRef(table))));
+        return byCascade(below(meaning.tables).filter((table) => !dropped.has(tableRefKey(table))));
+      }
+      case 'drops-database': {
+        const database = this.#fold(meaning.database);
+        return byCascade(reach.belowDatabase(database).filter((table) => table.database !== database));
+      }
+      default:
+        return [];
+    }
+  }
+
   /** A name that another table takes over in the same statement is a swap (gh-ost, pt-osc): there is no time without the table. */
   #rename(pairs: readonly { readonly from: TableRef; readonly to: TableRef }[]): TableEffect[] {
     const targets = new Set(pairs.map((pair) => formatTableRef(this.#foldRef(pair.to))));
@@ -96,6 +143,21 @@ export class StatementEffects {
   #fold(name: string): string {
     return this.#options.foldsNames ? name.toLowerCase() : name;
   }
+}
+
+/** Statements that change or delete rows; others set no foreign key off. */
+const MAY_CASCADE = /\b(?:delete|update|replace)\b/i;
+
+/** Foreign keys, or the names they go by, may be others than before. */
+function untied(meaning: StatementMeaning): boolean {
+  if (meaning.kind === 'ddl') return meaning.unties !== undefined;
+  return (
+    meaning.kind === 'renames' || meaning.kind === 'drops-database' || (meaning.kind === 'empties' && meaning.drops)
+  );
+}
+
+function byCascade(tables: readonly TableRef[]): TableEffect[] {
+  return tables.map((table) => ({ kind: 'unseen', table, cause: 'cascade' }));
 }
 
 function filled(table: TableRef, fills: true | undefined): TableEffect[] {

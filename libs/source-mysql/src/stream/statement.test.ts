@@ -50,8 +50,14 @@ describe('what a statement means', () => {
     ['ALTER TABLE a RENAME TO x.b', { kind: 'renames', pairs: [{ from: at('d', 'a'), to: at('x', 'b') }] }],
     [
       'ALTER TABLE a RENAME COLUMN x TO y, RENAME INDEX i TO j',
-      { kind: 'ddl', tables: [at('d', 'a')], reshapes: true },
+      { kind: 'ddl', tables: [at('d', 'a')], reshapes: true, unties: 'columns' },
     ],
+    ['ALTER TABLE a CHANGE x x INT', { kind: 'ddl', tables: [at('d', 'a')], reshapes: true, unties: 'columns' }],
+    [
+      'ALTER TABLE a ADD INDEX (x), DROP FOREIGN KEY `f`',
+      { kind: 'ddl', tables: [at('d', 'a')], reshapes: false, unties: 'keys' },
+    ],
+    ['ALTER TABLE a DROP CONSTRAINT f', { kind: 'ddl', tables: [at('d', 'a')], reshapes: true, unties: 'keys' }],
     ['ALTER ONLINE IGNORE TABLE IF EXISTS a ADD b INT', { kind: 'ddl', tables: [at('d', 'a')], reshapes: true }],
     [
       'ALTER TABLE t ADD INDEX (a), DROP KEY b, ENGINE = InnoDB',

@@ -21,7 +21,14 @@ export type StatementMeaning =
   /** Rows of the tables came or went with their partition or tablespace. */
   | { readonly kind: 'moves-rows'; readonly tables: readonly TableRef[] }
   /** `reshapes`: rows that stay may look otherwise now. */
-  | { readonly kind: 'ddl'; readonly tables: readonly TableRef[]; readonly reshapes: boolean; readonly fills?: true }
+  | {
+      readonly kind: 'ddl';
+      readonly tables: readonly TableRef[];
+      readonly reshapes: boolean;
+      readonly fills?: true;
+      /** A foreign key of the table may be gone, or columns that one refers to have other names. */
+      readonly unties?: 'keys' | 'columns';
+    }
   | { readonly kind: 'drops-database'; readonly database: string }
   /** May change rows of any of these tables: a statement of a session without row format, or one that we do not know. */
   | { readonly kind: 'may-change-rows'; readonly tables: readonly TableRef[]; readonly known: boolean };
@@ -37,6 +44,8 @@ const DML_VERBS = new Set('INSERT REPLACE UPDATE DELETE LOAD WITH CALL SELECT DO
 /** Beginnings of the clauses of ALTER TABLE after which every row looks as before, and has the name it had. */
 const KEEPS_ROWS =
   /^(?:ADD (?:INDEX|KEY|FULLTEXT|SPATIAL|FOREIGN|CHECK|PARTITION|SYSTEM|PERIOD)|DROP (?:INDEX|KEY|FOREIGN|CHECK|PARTITION|SYSTEM|PERIOD)|(?:RENAME|ALTER) (?:INDEX|KEY)|(?:ENABLE|DISABLE) KEYS|(?:ENGINE|COMMENT|AUTO_INCREMENT|ALGORITHM|LOCK|FORCE|ORDER|ROW_FORMAT|KEY_BLOCK_SIZE|STATS_\w+|WAIT|NOWAIT|PARTITION|REMOVE|REORGANIZE|COALESCE|REBUILD|TRUNCATE|EXCHANGE|RENAME TO|RENAME AS)\b)/;
+const DROPS_KEYS = /^DROP (?:FOREIGN|CONSTRAINT)\b/;
+const NAMES_COLUMNS = /^(?:RENAME COLUMN|CHANGE)\b/;
 /** Objects whose definition may hold any text but that hold no rows. */
 const ROWLESS_OBJECTS = new Set(
   'USER ROLE VIEW TRIGGER PROCEDURE FUNCTION EVENT SERVER PACKAGE SEQUENCE TABLESPACE LOGFILE UNDO RESOURCE SPATIAL INSTANCE LIBRARY'.split(
@@ -117,7 +126,8 @@ function alter(words: SqlWords): StatementMeaning {
   const others: TableRef[] = [];
   // rows that a new unique key does not allow are dropped
   let moves = drops && words.mention('UNIQUE', 'PRIMARY');
-  const reshapes = words.clauseHeads().some((head) => !KEEPS_ROWS.test(head));
+  const heads = words.clauseHeads();
+  const reshapes = heads.some((head) => !KEEPS_ROWS.test(head));
   let renamed: TableRef | undefined;
   for (; !words.done; words.skip()) {
     if (words.is('TRUNCATE', 'PARTITION') || words.is('DROP', 'PARTITION') || words.is('IMPORT', 'TABLESPACE'))
@@ -146,6 +156,9 @@ function alter(words: SqlWords): StatementMeaning {
   }
   if (moves) return { kind: 'moves-rows', tables: [table, ...others] };
   if (renamed !== undefined) return { kind: 'renames', pairs: [{ from: table, to: renamed }] };
+  if (heads.some((head) => DROPS_KEYS.test(head))) return { kind: 'ddl', tables: [table], reshapes, unties: 'keys' };
+  if (heads.some((head) => NAMES_COLUMNS.test(head)))
+    return { kind: 'ddl', tables: [table], reshapes, unties: 'columns' };
   return { kind: 'ddl', tables: [table], reshapes };
 }
 

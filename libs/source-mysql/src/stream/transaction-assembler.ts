@@ -13,7 +13,13 @@
  *     begin ──► rows, savepoints ──► commit ──► ready ──(drain)──► between transactions
  *                     └─ rollback: discarded ───────────────────────────┘
  */
-import { type BinlogPosition, formatBinlogPosition, type Logger, type SourcePosition } from '@mysync/core';
+import {
+  type BinlogPosition,
+  formatBinlogPosition,
+  type Logger,
+  type SourcePosition,
+  type TableRef,
+} from '@mysync/core';
 import { EVENT, isRowsEvent } from '../binlog/column-types.ts';
 import { isMadeUp, type LogEvent } from '../binlog/log-event.ts';
 import { type QueryContext, readQueryContext } from '../binlog/query-context.ts';
@@ -22,6 +28,7 @@ import type { Definitions } from '../history/definitions.ts';
 import type { ResolvedOptions } from '../options.ts';
 import type { SourceItem } from '../port.ts';
 import type { PartialRows } from '../reread/partial-rows.ts';
+import type { CascadeBook } from '../schema/cascade-book.ts';
 import type { TableBook } from '../schema/table-book.ts';
 import type { RowsTranscriber } from '../transcribe/rows-transcriber.ts';
 import { LogBoundary } from './log-boundary.ts';
@@ -29,6 +36,7 @@ import { LogCursor } from './log-position.ts';
 import { EventSpot, MappedRows } from './mapped-rows.ts';
 import { OpenTransaction } from './open-transaction.ts';
 import { readOtherEvent } from './other-event.ts';
+import { ReferredRows } from './referred-rows.ts';
 import { readStatement, type StatementMeaning } from './statement.ts';
 import { StatementEffects, type TableEffect } from './statement-effects.ts';
 import type { TransactionSpool } from './transaction-spool.ts';
@@ -45,8 +53,7 @@ export interface TransactionAssemblerOptions extends Pick<ResolvedOptions, 'name
   readonly definitions: Definitions | undefined;
   /** The server writes names of tables in lower case (lower_case_table_names). */
   readonly foldsNames: boolean;
-  /** Rows that a foreign key changes are in the log. */
-  readonly logsCascades: boolean;
+  readonly cascades: CascadeBook;
 }
 
 export class TransactionAssembler {
@@ -69,9 +76,10 @@ export class TransactionAssembler {
     this.#logger = options.logger;
     this.#book = options.book;
     this.#spool = options.spool;
-    this.#rows = new MappedRows({ ...options, boundary: () => this.boundary });
+    const { flavor, from, cascades } = options;
+    const referred = flavor === 'mysql' ? new ReferredRows(cascades) : undefined;
+    this.#rows = new MappedRows({ ...options, referred, boundary: () => this.boundary });
     this.#effects = new StatementEffects(options);
-    const { flavor, from } = options;
     this.#cursor = new LogCursor(from.file, from.offset);
     this.#boundary = new LogBoundary({ flavor, from, cursor: this.#cursor });
   }
@@ -128,8 +136,7 @@ export class TransactionAssembler {
         if (control.bytes === null) return this.#query(event, control.statement, control.database);
         return this.#queryInCharset(event, control.bytes, control.database);
       default:
-        this.#other(event);
-        return undefined;
+        return this.#other(event);
     }
   }
 
@@ -287,7 +294,10 @@ export class TransactionAssembler {
           return undefined;
         }
         const noted = this.#note(event, statement, database);
-        if (noted !== undefined) return noted.then(() => this.#take(open, meaning, statement));
+        const asked = this.#noteKeys(open, meaning, statement);
+        if (noted !== undefined || asked !== undefined) {
+          return Promise.all([noted, asked]).then(() => this.#take(open, meaning, statement));
+        }
         this.#take(open, meaning, statement);
         return undefined;
       }
@@ -297,15 +307,27 @@ export class TransactionAssembler {
   #note(event: LogEvent, statement: string, database: string): Promise<void> | undefined {
     const { definitions } = this.#options;
     if (definitions === undefined) return undefined;
-    const { file, offset, readFile } = this.#spot;
-    const place: BinlogPosition = { file: file === '' ? readFile : file, offset };
+    const place = this.#place;
     const last = this.boundary;
     const context = (): QueryContext => this.#context(event);
     return definitions.note(statement, database, context, place, last.file === '' ? place : last);
   }
 
+  /** A promise only where the server must be asked. */
+  #noteKeys(open: OpenTransaction, meaning: StatementMeaning, statement: string): Promise<unknown> | undefined {
+    const { cascades } = this.#options;
+    const tables = definedBy(meaning);
+    if (tables !== undefined) cascades.noteDdl({ gtid: open.id.gtid, tables });
+    return this.#effects.needsKeys(meaning, statement, this.#place) ? cascades.ask() : undefined;
+  }
+
+  get #place(): BinlogPosition {
+    const { file, offset, readFile } = this.#spot;
+    return { file: file === '' ? readFile : file, offset };
+  }
+
   #take(open: OpenTransaction, meaning: StatementMeaning, statement: string): void {
-    for (const effect of this.#effects.of(meaning, statement)) this.#change(effect, statement);
+    for (const effect of this.#effects.of(meaning, statement, this.#place)) this.#change(effect, statement);
     // MySQL logs CREATE TABLE … SELECT as one group that goes on with rows
     if (open.inBlock || (!open.standalone && /\bSTART TRANSACTION\s*$/i.test(statement))) {
       open.inBlock = true;
@@ -329,25 +351,26 @@ export class TransactionAssembler {
 
   // --- everything else ------------------------------------------------------------------------------------------
 
-  #other(event: LogEvent): void {
+  /** A promise only where something must be asked from the server. */
+  #other(event: LogEvent): Promise<void> | undefined {
     const kind = readOtherEvent(event);
     switch (kind) {
       case 'nothing':
-        return;
+        return undefined;
       case 'heartbeat':
         // the server has nothing newer: its log is read up to now
-        if (this.#open !== undefined) return;
+        if (this.#open !== undefined) return undefined;
         this.#timeMicros = this.#options.clock.now() * 1000;
         this.#boundary.pass('');
-        return;
+        return undefined;
       case 'between':
         if (this.#open === undefined) this.#boundary.pass('');
-        return;
+        return undefined;
       case 'format':
         this.#boundary.learnFile(event.seconds);
-        return;
+        return undefined;
       case 'partial-update':
-        if (this.#rows.isForNobody(event)) return;
+        if (this.#rows.isForNobody(event)) return this.#rows.partialUpdate(event, this.#opened());
         // those of captured tables come as whole ones
         throw this.#unreadable('a partial JSON update');
       case 'incident':
@@ -371,5 +394,21 @@ export class TransactionAssembler {
       where: { position: this.#spot.place },
       ...(cause === undefined ? {} : { cause }),
     });
+  }
+}
+
+/** The tables whose definition it changes; undefined: it changes none. */
+function definedBy(meaning: StatementMeaning): readonly TableRef[] | undefined {
+  switch (meaning.kind) {
+    case 'ddl':
+    case 'empties':
+    case 'moves-rows':
+      return meaning.tables;
+    case 'renames':
+      return meaning.pairs.flatMap(({ from, to }) => [from, to]);
+    case 'drops-database':
+      return [];
+    default:
+      return undefined;
   }
 }

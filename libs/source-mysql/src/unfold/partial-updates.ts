@@ -8,10 +8,9 @@
 import { formatTableRef, isMysyncError, type TableRef } from '@mysync/core';
 import { ByteReader } from '../binlog/byte-reader.ts';
 import { EVENT, TYPE } from '../binlog/column-types.ts';
-import { decimalSize } from '../binlog/decimal.ts';
+import { countSet, isSet, lengthOf, valueBytes } from '../binlog/image.ts';
 import type { LogEvent } from '../binlog/log-event.ts';
 import { type BareColumn, readTableId, readTableMap, readTableName } from '../binlog/table-map.ts';
-import { fractionSize } from '../binlog/temporal.ts';
 import { sourceErrors } from '../errors.ts';
 import { applyJsonDiffs } from '../json/json-diff.ts';
 
@@ -189,69 +188,6 @@ function keptNulls(nulls: Buffer, { columns, after, kept }: Images): Buffer {
   return bits;
 }
 
-/** Of the value that comes next, its length included. */
-function valueBytes(reader: ByteReader, column: BareColumn): number {
-  switch (column.type) {
-    case TYPE.TINY:
-    case TYPE.YEAR:
-      return 1;
-    case TYPE.SHORT:
-      return 2;
-    case TYPE.INT24:
-    case TYPE.DATE:
-    case TYPE.NEWDATE:
-      return 3;
-    case TYPE.LONG:
-    case TYPE.FLOAT:
-      return 4;
-    case TYPE.LONGLONG:
-    case TYPE.DOUBLE:
-      return 8;
-    case TYPE.NEWDECIMAL:
-      return decimalSize(column.precision, column.scale);
-    case TYPE.TIME2:
-      return 3 + fractionSize(column.size);
-    case TYPE.TIMESTAMP2:
-      return 4 + fractionSize(column.size);
-    case TYPE.DATETIME2:
-      return 5 + fractionSize(column.size);
-    case TYPE.BIT:
-      return (column.size + 7) >> 3;
-    case TYPE.ENUM:
-    case TYPE.SET:
-      return column.size;
-    case TYPE.VARCHAR:
-    case TYPE.STRING:
-    case TYPE.VAR_STRING:
-      return lengthOf(reader, column.size > 255 ? 2 : 1);
-    case TYPE.BLOB:
-    case TYPE.TINY_BLOB:
-    case TYPE.MEDIUM_BLOB:
-    case TYPE.LONG_BLOB:
-    case TYPE.GEOMETRY:
-    case TYPE.VECTOR:
-      return lengthOf(reader, column.size);
-    default:
-      throw new RangeError(`type code ${column.type}`);
-  }
-}
-
-/** Reads the length that stands before a value. */
-function lengthOf(reader: ByteReader, bytes: number): number {
-  if (bytes < 1 || bytes > 4) throw new RangeError(`a length of ${bytes} bytes`);
-  return reader.uint(bytes as 1 | 2 | 3 | 4);
-}
-
-function isSet(bits: Buffer, index: number): boolean {
-  return (((bits[index >> 3] ?? 0) >> (index & 7)) & 1) === 1;
-}
-
 function clear(bits: Buffer, index: number): void {
   bits.writeUInt8((bits[index >> 3] as number) & ~(1 << (index & 7)), index >> 3);
-}
-
-function countSet(bits: Buffer, count: number): number {
-  let set = 0;
-  for (let i = 0; i < count; i += 1) if (isSet(bits, i)) set += 1;
-  return set;
 }
