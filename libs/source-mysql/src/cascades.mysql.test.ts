@@ -240,6 +240,40 @@ for (const args of [[], ['--gtid-mode=OFF', '--enforce-gtid-consistency=OFF']]) 
       assert.deepEqual(told, ['child coded grand', 'child coded grand']);
     });
 
+    it('check names the tables that are changed so, and those above them that the user cannot see', async () => {
+      const user = `u${db.name}`.slice(0, 30);
+      await db.run(
+        `CREATE TABLE root (id INT PRIMARY KEY);
+         CREATE TABLE middle (id INT PRIMARY KEY, r INT, FOREIGN KEY (r) REFERENCES root (id) ON DELETE CASCADE);
+         CREATE TABLE leaf (id INT PRIMARY KEY, m INT, FOREIGN KEY (m) REFERENCES middle (id) ON DELETE CASCADE);
+         CREATE USER ${user} IDENTIFIED BY 'secret';
+         GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO ${user};
+         GRANT SELECT ON ${db.name}.leaf TO ${user}`,
+      );
+      const findings = async (grant: string): Promise<string[]> => {
+        if (grant !== '') await db.run(`GRANT SELECT ON ${db.name}.${grant} TO ${user}`);
+        const by = db.source({ user, password: 'secret', captures: ({ table }) => table === 'leaf' });
+        const found = (await by.check()).filter(({ level, code }) => level === 'warning' && /CASCADE|GRANT/.test(code));
+        await by.close();
+        return found.map(({ message, remedy }) => `${message.replaceAll(`${db.name}.`, '')} | ${remedy}`);
+      };
+      const changed =
+        /^a foreign key lets the server change rows of leaf with those of middle, which the log does not show/;
+      const unseen = (table: string): RegExp =>
+        new RegExp(`^the user cannot see ${table}, .* GRANT SELECT ON .${db.name}.\\..${table}. TO '${user}'@'%';$`);
+      const expected: [string, RegExp[]][] = [
+        ['', [changed, unseen('middle')]],
+        ['middle', [changed, unseen('root')]],
+        ['root', [changed]],
+      ];
+      for (const [grant, patterns] of expected) {
+        const found = await findings(grant);
+        assert.equal(found.length, patterns.length, found.join('\n'));
+        for (const [i, pattern] of patterns.entries()) assert.match(found[i] ?? '', pattern);
+      }
+      await db.run(`DROP USER ${user}`);
+    });
+
     it('where the log does not name columns', async () => {
       const sql = await connect(server);
       await sql.query("SET GLOBAL binlog_row_metadata = 'MINIMAL'");

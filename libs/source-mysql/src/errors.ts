@@ -145,7 +145,7 @@ export const sourceErrors = errorCatalogue({
   },
   SOURCE_CASCADE_SUSPECTED: {
     remedy:
-      "MariaDB does not log the rows that a foreign key's CASCADE or SET NULL changes: the table is read again after each such change (onUnseenChange), which costs as much as the table is large. MySQL logs them from 9.6 on; before, they are not noticed.",
+      "MariaDB, MySQL before 9.6, and MySQL with innodb_native_foreign_keys do not log the rows that a foreign key's CASCADE or SET NULL changes: the table is read again after each such change (onUnseenChange), which costs as much as the table is large. Where innodb_native_foreign_keys is on, start the server without it: the rows are logged then.",
     retriable: false,
   },
   SOURCE_SERVER_CHANGED: {

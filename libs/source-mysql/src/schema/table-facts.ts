@@ -146,18 +146,14 @@ export interface CascadingKey {
   readonly parent: TableRef;
 }
 
-/** Foreign keys whose actions change rows of the child: of one child, or of all tables. */
-export async function readCascades(session: ServerSession, child?: TableRef): Promise<readonly CascadingKey[]> {
+/** Foreign keys of a table whose actions change rows of it. */
+export async function readCascades(session: ServerSession, child: TableRef): Promise<readonly CascadingKey[]> {
   const rows = await session.query(
-    `SELECT r.CONSTRAINT_SCHEMA AS db, r.TABLE_NAME AS name, r.UNIQUE_CONSTRAINT_SCHEMA AS parent_db,
-            r.REFERENCED_TABLE_NAME AS parent
-     FROM information_schema.REFERENTIAL_CONSTRAINTS r
-     WHERE (r.DELETE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT') OR r.UPDATE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT'))
-     ${child === undefined ? '' : 'AND r.CONSTRAINT_SCHEMA = ? AND r.TABLE_NAME = ?'}`,
-    child === undefined ? [] : [child.database, child.table],
+    `SELECT UNIQUE_CONSTRAINT_SCHEMA AS parent_db, REFERENCED_TABLE_NAME AS parent
+     FROM information_schema.REFERENTIAL_CONSTRAINTS
+     WHERE (DELETE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT') OR UPDATE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT'))
+     AND CONSTRAINT_SCHEMA = ? AND TABLE_NAME = ?`,
+    [child.database, child.table],
   );
-  return rows.map((row) => ({
-    child: { database: row['db'] ?? '', table: row['name'] ?? '' },
-    parent: { database: row['parent_db'] ?? '', table: row['parent'] ?? '' },
-  }));
+  return rows.map((row) => ({ child, parent: { database: row['parent_db'] ?? '', table: row['parent'] ?? '' } }));
 }

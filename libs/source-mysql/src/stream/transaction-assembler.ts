@@ -37,7 +37,7 @@ import { EventSpot, MappedRows } from './mapped-rows.ts';
 import { OpenTransaction } from './open-transaction.ts';
 import { readOtherEvent } from './other-event.ts';
 import { ReferredRows } from './referred-rows.ts';
-import { readStatement, type StatementMeaning } from './statement.ts';
+import { definedTables, readStatement, type StatementMeaning } from './statement.ts';
 import { StatementEffects, type TableEffect } from './statement-effects.ts';
 import type { TransactionSpool } from './transaction-spool.ts';
 
@@ -316,7 +316,7 @@ export class TransactionAssembler {
   /** A promise only where the server must be asked. */
   #noteKeys(open: OpenTransaction, meaning: StatementMeaning, statement: string): Promise<unknown> | undefined {
     const { cascades } = this.#options;
-    const tables = definedBy(meaning);
+    const tables = definedTables(meaning);
     if (tables !== undefined) cascades.noteDdl({ gtid: open.id.gtid, tables });
     return this.#effects.needsKeys(meaning, statement, this.#place) ? cascades.ask() : undefined;
   }
@@ -394,21 +394,5 @@ export class TransactionAssembler {
       where: { position: this.#spot.place },
       ...(cause === undefined ? {} : { cause }),
     });
-  }
-}
-
-/** The tables whose definition it changes; undefined: it changes none. */
-function definedBy(meaning: StatementMeaning): readonly TableRef[] | undefined {
-  switch (meaning.kind) {
-    case 'ddl':
-    case 'empties':
-    case 'moves-rows':
-      return meaning.tables;
-    case 'renames':
-      return meaning.pairs.flatMap(({ from, to }) => [from, to]);
-    case 'drops-database':
-      return [];
-    default:
-      return undefined;
   }
 }
