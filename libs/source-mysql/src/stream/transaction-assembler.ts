@@ -13,13 +13,7 @@
  *     begin ──► rows, savepoints ──► commit ──► ready ──(drain)──► between transactions
  *                     └─ rollback: discarded ───────────────────────────┘
  */
-import {
-  type BinlogPosition,
-  formatBinlogPosition,
-  type Logger,
-  type SourcePosition,
-  type TableRef,
-} from '@mysync/core';
+import { type BinlogPosition, formatBinlogPosition, type Logger, type SourcePosition } from '@mysync/core';
 import { EVENT, isRowsEvent } from '../binlog/column-types.ts';
 import { isMadeUp, type LogEvent } from '../binlog/log-event.ts';
 import { type QueryContext, readQueryContext } from '../binlog/query-context.ts';
