@@ -187,7 +187,7 @@ export function groupConformance(it: Register, options: ConformanceOptions): voi
       handoverMs: 500,
       handle: async (partition) => {
         kept.push(partition);
-        await aborted(release.signal);
+        await aborted(AbortSignal.any([release.signal, bench.signal]));
       },
     });
     await journal.wait((entries) => held(entries, 'stuck').size === 2, stuck.done);

@@ -1,6 +1,14 @@
-/** Three brokers: one frozen while the reader is killed (D2), and each restarted in turn under load (G3). */
+/** Three brokers: one frozen while the reader is killed (D2), each restarted in turn under load (G3), and leaders killed beneath one counter (G2). */
+import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { Pipeline, startServer, type TestServer } from '@mysync/harness';
+import { Pipeline, startServer, type TestServer, until } from '@mysync/harness';
+import { Redis } from 'ioredis';
+import { Kafka, logLevel } from 'kafkajs';
+
+const SLOW = process.env['MYSYNC_SLOW'] === '1';
+/** Of the leader of the one partition. */
+const KILLS = SLOW ? 20 : 3;
+const RISES = SLOW ? 100_000 : 20_000;
 
 const NODES = ['n1', 'n2', 'n3'] as const;
 let kafka: TestServer;
@@ -40,7 +48,7 @@ test('D2: one statement of 1000 rows over all partitions, a leader frozen, the r
   await pipeline.stopped(writer);
 });
 
-test('G3: a rolling restart of the three brokers under load', async () => {
+test('G3: a rolling restart of the three brokers under load, two with MYSYNC_SLOW=1', async () => {
   await using pipeline = await pipelineOf();
   const { sql } = pipeline;
   const mysync = pipeline.start('run');
@@ -55,7 +63,7 @@ test('G3: a rolling restart of the three brokers under load', async () => {
   };
   const loading = load();
   const other = await pipeline.connect();
-  for (const [round, node] of NODES.entries()) {
+  for (const [round, node] of [...NODES, ...(SLOW ? NODES : [])].entries()) {
     await kafka.kill(node);
     await kafka.upPart(node);
     // a row committed after the restart arrives, whatever the brokers were up to
@@ -66,5 +74,61 @@ test('G3: a rolling restart of the three brokers under load', async () => {
   done = true;
   await loading;
   await pipeline.equal(['bulk', 'counter']);
+  await pipeline.stopped(mysync);
+});
+
+test(`G2: the leader is killed ${KILLS} times while one counter rises to ${RISES}: the copy never falls, and ends there`, async () => {
+  await using pipeline = await Pipeline.create({
+    transport: 'kafka',
+    sinks: ['redis'],
+    servers: { kafka },
+    partitions: 1,
+  });
+  const { sql, database } = pipeline;
+  await sql.query('CREATE TABLE counter (id INT PRIMARY KEY, n INT); INSERT INTO counter VALUES (1, 0)');
+  const mysync = pipeline.start('run');
+  await pipeline.equal(['counter']);
+  const brokers = kafka.get('KAFKA_BROKERS').split(',');
+  const admin = new Kafka({ brokers, logLevel: logLevel.NOTHING }).admin({ retry: { retries: 20 } });
+  await admin.connect();
+  const redis = new Redis(pipeline.redis?.get('REDIS_URL') ?? '');
+  const seen: number[] = [];
+  let n = 0;
+  const load = async (): Promise<void> => {
+    while (n < RISES) await sql.query('UPDATE counter SET n = ?', [++n]);
+  };
+  const watch = async (): Promise<void> => {
+    while (seen.at(-1) !== RISES) {
+      const value = Number(await redis.hget(`${database}:counter:1`, 'n'));
+      if (value !== seen.at(-1)) seen.push(value);
+    }
+  };
+  try {
+    const loading = load();
+    const watching = watch();
+    for (let kill = 0; kill < KILLS; kill += 1) {
+      await until('the next part of the load', () => n >= (kill * RISES) / KILLS, { everyMs: 5, timeoutMs: 240_000 });
+      const leader = await until('a leader', async () => {
+        const { topics } = await admin.fetchTopicMetadata({ topics: [database] });
+        const id = topics[0]?.partitions[0]?.leader ?? -1;
+        return id > 0 && id;
+      });
+      const node = NODES[leader - 1];
+      assert.ok(node, `leader ${leader}`);
+      await kafka.kill(node);
+      await kafka.upPart(node);
+    }
+    await loading;
+    await pipeline.equal(['counter']);
+    await watching;
+    assert.deepEqual(
+      seen.filter((value, at) => value < (seen[at - 1] ?? 0)),
+      [],
+    );
+  } finally {
+    n = RISES;
+    redis.disconnect();
+    await admin.disconnect();
+  }
   await pipeline.stopped(mysync);
 });

@@ -2,11 +2,12 @@
 import { Dice } from './dice.ts';
 import { FAULT_KINDS } from './fault-kinds.ts';
 import type { Plan } from './plan.ts';
-import type { Setting, TransportName } from './setting.ts';
+import type { Setting, SinkName, TransportName } from './setting.ts';
 
-const OUTAGES: readonly { readonly fault: string; readonly transport: TransportName }[] = [
+const OUTAGES: readonly { readonly fault: string; readonly transport: TransportName; readonly sink?: SinkName }[] = [
   { fault: 'kill all brokers', transport: 'kafka' },
   { fault: 'kill redis', transport: 'log' },
+  { fault: 'kill elasticsearch', transport: 'log', sink: 'elasticsearch' },
   { fault: 'kill source', transport: 'log' },
   { fault: 'kill writer', transport: 'log' },
   { fault: 'way to source black-holes', transport: 'log' },
@@ -14,13 +15,13 @@ const OUTAGES: readonly { readonly fault: string; readonly transport: TransportN
 
 /** `focus`: only faults whose name holds one of these texts; none: all. */
 export function longPlans(minutes: number, rowsPerSecond: number, focus: readonly string[]): readonly Plan[] {
-  const plans = OUTAGES.map(({ fault, transport }, index): Plan => {
+  const plans = OUTAGES.map(({ fault, transport, sink = 'redis' }, index): Plan => {
     const kind = FAULT_KINDS.find(({ name }) => name === fault);
     if (kind === undefined) throw new Error(`there is no fault '${fault}'`);
     const setting: Setting = {
       transport,
       source: 'mariadb',
-      sinks: ['redis'],
+      sinks: [sink],
       cluster: false,
       oneProcess: false,
       writers: 1,

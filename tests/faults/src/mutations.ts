@@ -39,6 +39,8 @@ const POISON_TEST = 'services/writer/dist/partition-poison.test.js';
 const DESK = 'services/writer/dist/poison-desk.js';
 const PLAN = 'services/mysync/dist/recover-plan.js';
 const PLAN_TEST = 'services/mysync/dist/recover-plan.test.js';
+const ELASTICSEARCH_PLAN = 'libs/sink-elasticsearch/dist/plan.js';
+const CHECKPOINT = 'libs/checkpoint/dist/text-store.js';
 
 export const MUTATIONS: readonly Mutation[] = [
   {
@@ -297,6 +299,60 @@ export const MUTATIONS: readonly Mutation[] = [
         file: 'libs/sink-redis/dist/inspector.js',
         find: "({ kind: 'put', ...row, version, offset: -1 })",
         replace: "({ kind: 'put', ...row, version: version + (1n << 62n), offset: -1 })",
+      },
+    ],
+  },
+  {
+    name: 'a publisher that was replaced takes its name back (Kafka)',
+    transport: 'kafka',
+    focus: 'reader replaced while frozen',
+    edits: [
+      {
+        file: 'libs/transport-kafka/dist/producer-name.js',
+        find: 'return await this.#init(holder);',
+        replace: 'return await this.#init(null);',
+      },
+    ],
+  },
+  {
+    name: 'a commit of a partition that was given up (Kafka)',
+    test: 'libs/transport-kafka/dist/conformance.kafka.test.js',
+    edits: [{ file: 'libs/transport-kafka/dist/group-offsets.js', find: 'if (isOwned())', replace: 'if (true)' }],
+  },
+  {
+    name: 'a commit of a partition that was given up (log)',
+    test: 'libs/transport-log/dist/conformance.test.js',
+    edits: [
+      {
+        file: 'libs/transport-log/dist/membership.js',
+        find: 'return false;\n    putOwnership(place, partition, { ...ownership, committed',
+        replace: 'void token;\n    putOwnership(place, partition, { ...ownership, committed',
+      },
+    ],
+  },
+  {
+    name: 'a checkpoint of an older epoch replaces a newer one',
+    test: 'libs/checkpoint-mysql/dist/mysql-store.mysql.test.js',
+    edits: [
+      { file: CHECKPOINT, find: 'if (epoch !== replaces)', replace: 'if (false)' },
+      { file: CHECKPOINT, find: 'if (epoch !== null && checkpoint.epoch < epoch)', replace: 'if (false)' },
+    ],
+  },
+  {
+    name: 'a version left out (Elasticsearch)',
+    test: 'libs/sink-elasticsearch/dist/conformance.elasticsearch.test.js',
+    edits: [
+      {
+        file: ELASTICSEARCH_PLAN,
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: the text of the line that is broken
+        find: ',"version":${change.version},"version_type":"${versionType}"}}',
+        replace: '}}',
+      },
+      {
+        file: ELASTICSEARCH_PLAN,
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: likewise
+        find: ',"version":${change.version},"version_type":"external"}}',
+        replace: '}}',
       },
     ],
   },

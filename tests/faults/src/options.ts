@@ -35,7 +35,7 @@ export const USAGE = `npm run faults -- [options]
   --results FILE       results are appended to it (default .cache/faults/TRANSPORT.jsonl)
   --keep               keep the logs of seeds that passed, too
   --stop-at-failure    end with the first seed that fails
-  --long [--minutes N] the five outages of ten minutes, in place of seeds; with --focus only those
+  --long [--minutes N] the outages of ten minutes, in place of seeds; with --focus only those
   --mutations          breaks one line of MySync at a time in a copy, and shows the seed that catches it;
                        with --focus only those whose name holds the text
   --list               print the kinds of fault

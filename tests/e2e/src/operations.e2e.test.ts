@@ -1,0 +1,151 @@
+/** Leaders that freeze and wake (J1), lag as operators see it (J4), and an orderly stop in the middle of a slow write (J8). */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type MysyncProcess, Pipeline, type PipelineOptions, randomName, sharedServer, until } from '@mysync/harness';
+import { createConnection } from 'mysql2/promise';
+
+/** The largest of a gauge's values in a process, or undefined before it has one. */
+async function gauge(process: MysyncProcess, name: string): Promise<number | undefined> {
+  const port = Number(/"port":(\d+)/.exec(process.stderr)?.[1]);
+  const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  const values = [...text.matchAll(new RegExp(`^${name}(?:\\{.*\\})? (\\S+)$`, 'gm'))].map(([, value]) =>
+    Number(value),
+  );
+  return values.length === 0 ? undefined : Math.max(...values);
+}
+
+async function frozenLeader(options: Pick<PipelineOptions, 'transport' | 'config'>): Promise<void> {
+  await using pipeline = await Pipeline.create({ sinks: ['redis'], ...options });
+  const { sql } = pipeline;
+  await sql.query('CREATE TABLE t (id INT PRIMARY KEY, n INT)');
+  await sql.query('INSERT INTO t VALUES ?', [Array.from({ length: 100 }, (_, id) => [id, 0])]);
+  const writer = pipeline.start('writer --sink redis');
+  const first = pipeline.start('reader');
+  await pipeline.equal(['t']);
+  await first.logged(/"msg":"reading the log"/);
+  first.signal('SIGSTOP');
+  // it wakes with these still before it
+  await sql.query('UPDATE t SET n = n + 1');
+  const second = pipeline.start('reader');
+  await second.logged(/"msg":"reading the log"/);
+  await sql.query('UPDATE t SET n = n + 1; DELETE FROM t WHERE id < 10');
+  first.signal('SIGCONT');
+  for (let round = 0; round < 20; round += 1) await sql.query('UPDATE t SET n = n + 1');
+  assert.deepEqual(await first.ended(), { code: 1, signal: null });
+  assert.match(first.stderr, /"code":"(CHECKPOINT|TRANSPORT)_FENCED"/);
+  await sql.query('UPDATE t SET n = n + 1; INSERT INTO t VALUES (5, 5)');
+  await pipeline.equal(['t']);
+  // What the successor saved is what the next one begins with.
+  await pipeline.stopped(second);
+  const third = pipeline.start('reader');
+  await sql.query('UPDATE t SET n = n + 1');
+  await pipeline.equal(['t']);
+  await pipeline.stopped(third);
+  await pipeline.stopped(writer);
+}
+
+for (const transport of ['kafka', 'log'] as const) {
+  test(`J1: ${transport}, checkpoints in its topic: a leader that wakes behind its successor writes nothing and ends`, async () => {
+    await frozenLeader({ transport, config: { checkpoint: { kind: 'topic' }, reader: { checkpointMs: 50 } } });
+  });
+}
+
+test('J1: kafka, checkpoints in MySQL: a leader that wakes behind its successor writes nothing and ends', async () => {
+  const server = await sharedServer('mariadb');
+  const host = server.get('MYSQL_HOST');
+  const port = Number(server.get('MYSQL_PORT'));
+  const login = { user: server.get('MYSQL_USER'), password: server.get('MYSQL_PASSWORD') };
+  const database = randomName('checkpoints');
+  const sql = await createConnection({ host, port, ...login });
+  await sql.query(`CREATE DATABASE ${database}`);
+  try {
+    const mysql = { host: `${host}:${port}`, ...login, database };
+    await frozenLeader({
+      transport: 'kafka',
+      config: { checkpoint: { kind: 'mysql', mysql }, reader: { checkpointMs: 50 } },
+    });
+  } finally {
+    await sql.query(`DROP DATABASE ${database}`);
+    await sql.end();
+  }
+});
+
+test('J4: lag is near 0 at idle, also after a restart, grows while the sink is stuck, and is never negative', async () => {
+  await using pipeline = await Pipeline.create({
+    transport: 'log',
+    sinks: ['redis'],
+    config: { reader: { heartbeatMs: 200 } },
+  });
+  const { sql } = pipeline;
+  await sql.query('CREATE TABLE t (id INT PRIMARY KEY, n INT)');
+  await sql.query('INSERT INTO t VALUES (1, 1)');
+  let mysync = pipeline.start('run');
+  await pipeline.equal(['t']);
+  const lag = async (of: string): Promise<number> => {
+    const seconds = (await gauge(mysync, `mysync_${of}_lag_seconds`)) ?? Number.NaN;
+    assert.ok(!(seconds < 0), `${of}: ${seconds}`);
+    return seconds;
+  };
+  /** Twenty looks in a row: a value that stood still, or crept up, would be out of it. */
+  const idle = async (): Promise<void> => {
+    for (const of of ['reader', 'writer']) {
+      let row = 0;
+      await until(`the ${of} shows the present`, async () => {
+        row = (await lag(of)) < 2 ? row + 1 : 0;
+        return row === 20;
+      });
+    }
+  };
+  await idle();
+  await pipeline.stopped(mysync);
+  mysync = pipeline.start('run');
+  await mysync.logged(/"msg":"reading the log"/);
+  await idle();
+  await pipeline.redis?.pause();
+  try {
+    await sql.query('UPDATE t SET n = 2');
+    await until('the lag of the stuck sink grows', async () => (await lag('writer')) > 4);
+    assert.ok((await lag('reader')) < 4, 'the reader is not behind');
+  } finally {
+    await pipeline.redis?.resume();
+  }
+  await idle();
+  await pipeline.equal(['t']);
+  await pipeline.stopped(mysync);
+});
+
+for (const transport of ['log', 'kafka'] as const) {
+  test(`J8: ${transport}: SIGTERM in the middle of a write of ten seconds: it is finished and committed, the process ends with 0`, async () => {
+    const sinkConfig = { handoverMs: 20_000, commandTimeoutMs: 20_000 };
+    await using pipeline = await Pipeline.create({ transport, sinks: ['redis'], partitions: 1, sinkConfig });
+    const { sql } = pipeline;
+    await sql.query('CREATE TABLE t (id INT PRIMARY KEY, n INT)');
+    await sql.query('INSERT INTO t VALUES (1, 1)');
+    const reader = pipeline.start('reader');
+    const writer = pipeline.start('writer --sink redis');
+    await pipeline.equal(['t']);
+    await pipeline.redis?.pause();
+    try {
+      await sql.query('UPDATE t SET n = 2');
+      await until('the write is under way', async () => {
+        return ((await gauge(writer, 'mysync_writer_backlog_messages')) ?? 0) > 0;
+      });
+      writer.signal('SIGTERM');
+      await sleep(10_000);
+      assert.ok(writer.running, `it did not wait for its write: ${writer.stderr.slice(-2000)}`);
+    } finally {
+      await pipeline.redis?.resume();
+    }
+    assert.deepEqual(await writer.ended(), { code: 0, signal: null });
+    // Without another process: the write arrived.
+    await pipeline.equal(['t'], 1_000);
+    const next = pipeline.start('writer --sink redis');
+    await sql.query('UPDATE t SET n = 3');
+    await pipeline.equal(['t']);
+    const stale = (await gauge(next, 'mysync_writer_stale_changes_total')) ?? 0;
+    assert.equal(stale, 0, 'what was committed came again');
+    await pipeline.stopped(next);
+    await pipeline.stopped(reader);
+  });
+}
