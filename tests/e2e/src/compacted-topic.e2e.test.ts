@@ -1,10 +1,10 @@
 /**
- * A new consumer group that begins with a compacted topic ends with exactly the table: thousands of rewrites and deletions of a few
+ * A new consumer group that begins with a compacted topic, of Kafka or of the embedded log, ends with exactly the table: thousands of rewrites and deletions of a few
  * hundred keys, moved primary keys, readers killed, a leader frozen in mid-send and generations begun anew, most of it compacted away.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Pipeline, startServer, until } from '@mysync/harness';
+import { Pipeline, runMysync, startServer, until } from '@mysync/harness';
 import kafkajs, { type Admin, Kafka, logLevel } from 'kafkajs';
 import type { Connection } from 'mysql2/promise';
 
@@ -16,8 +16,8 @@ const LAST = '987654';
 const COMPACTION_LAG_MS = 8_000;
 
 /** One round: every row is rewritten, some are deleted and come back, some move to another key and back. */
-async function rewrite(sql: Connection, round: number): Promise<void> {
-  await sql.query('UPDATE item SET v = CONCAT(?, id, REPEAT(?, 150))', [`round ${round} of `, 'x']);
+async function rewrite(sql: Connection, round: number, padding = 150): Promise<void> {
+  await sql.query('UPDATE item SET v = CONCAT(?, id, REPEAT(?, ?))', [`round ${round} of `, 'x', padding]);
   await sql.query('DELETE FROM item WHERE id % 5 = ? AND id < ?', [round % 5, KEYS]);
   await sql.query('UPDATE IGNORE item SET id = id + 1000 WHERE id < ? AND id % 7 = ?', [KEYS, round % 7]);
   await sql.query('UPDATE IGNORE item SET id = id - 1000 WHERE id >= 1000 AND id % 3 = ?', [round % 3]);
@@ -185,4 +185,58 @@ test('kafka: a new group begins with a compacted topic and ends with exactly the
   } finally {
     await admin.disconnect();
   }
+});
+
+test('log: a new group begins with a compacted log and ends with exactly the table', async () => {
+  await using pipeline = await Pipeline.create({
+    transport: 'log',
+    sinks: ['redis'],
+    partitions: PARTITIONS,
+    config: { reader: { checkpointMs: 200, heartbeatMs: 500 } },
+  });
+  const { sql } = pipeline;
+  const { log } = pipeline.transportConfig as { log: object };
+  await pipeline.configure({
+    ...pipeline.options,
+    config: {
+      ...pipeline.options.config,
+      transport: { minCompactionLagMs: COMPACTION_LAG_MS, log: { ...log, compactionIntervalMs: 200 } },
+    },
+  });
+  await sql.query('CREATE TABLE item (id INT PRIMARY KEY, v VARCHAR(1500))');
+  let reader = pipeline.start('reader');
+  await pipeline.snapshotDone();
+  await sql.query('INSERT INTO item VALUES ?', [Array.from({ length: KEYS }, (_, id) => [id, 'first'])]);
+  for (let round = 0; round < ROUNDS; round += 1) {
+    // a pass is worth it from 4 MiB on
+    await rewrite(sql, round, 1_200);
+    if (round % 6 === 3) {
+      await reader.kill();
+      reader = pipeline.start('reader');
+    }
+  }
+  await reader.logged(/"msg":"reading the log"/);
+  await sql.query('DELETE FROM item WHERE id % 11 = 0');
+  await sql.query('INSERT INTO item VALUES (?, ?)', [LAST, 'the last']);
+  const lines = await until(
+    'what is superseded is gone',
+    async () => {
+      const { code, stdout, stderr } = await runMysync(['tail', '--config', pipeline.configFile]);
+      assert.equal(code, 0, stderr);
+      const found = stdout.trim().split('\n');
+      return stdout.includes(LAST) && found.length < 2_500 && found;
+    },
+    { everyMs: 3_000, timeoutMs: 180_000 },
+  );
+  const read = lines.map((line) => JSON.parse(line) as { partition: number; offset: number; operation: string });
+  const offsets = Math.max(...read.map(({ offset }) => offset)) * PARTITIONS;
+  assert.ok(offsets > 5 * read.length, `${read.length} records are left of ${offsets}`);
+  assert.ok(read.filter(({ operation }) => operation === 'delete').length > 20, 'deletions are still told');
+  const writer = pipeline.start('writer --sink redis');
+  await pipeline.equal(['item'], 60_000);
+  await sql.query('UPDATE item SET v = ? WHERE id % 2 = 0; DELETE FROM item WHERE id % 13 = 1', ['last']);
+  await pipeline.equal(['item'], 60_000);
+  assert.doesNotMatch(writer.stderr, /"msg":"partition halted"/);
+  await pipeline.stopped(writer);
+  await pipeline.stopped(reader);
 });
