@@ -124,6 +124,11 @@ export function createMetrics() {
         'source',
         'partition',
       ]),
+      deletionsLost: gauge(
+        'writer_deletions_lost',
+        '1 while rows whose deletions the log had forgotten may stand in the sink.',
+        ['sink', 'source', 'partition'],
+      ),
       parkedChanges: counter(
         'writer_parked_changes_total',
         'Changes the sink can never take whose key was set aside.',

@@ -96,6 +96,10 @@ export function buildCommand(context: CommandContext): Command {
     .option('--source <name>', 'Only tables of this source.')
     .option('--table <pattern...>', 'Only tables that match, patterns as in the configuration.')
     .option('--repair', 'Rewrite what differs or is missing, delete what is extra.')
+    .option(
+      '--lost-deletions',
+      'With --repair, of all tables: let partitions go on that stopped for WRITER_TOMBSTONES_LOST; the sink may show deleted rows until it is done.',
+    )
     .option('--chunk-rows <number>', 'Rows that are read and compared at once.', '1000')
     .option('--rate <rows>', 'At most so many rows a second; 0: as fast as it goes.', '0')
     .option('--patience <seconds>', 'How long reader or writer may stand still before that is an error.', '30')

@@ -182,7 +182,7 @@ class Recovery {
     for (const { sink, partition, open, marker, text } of this.#marked) {
       if (marker === null || marker.topicId === topic.id) continue;
       // What is set aside is read again from the source: its messages were in the lost log.
-      const { parked: _, ...rest } = marker;
+      const { parked: _, lost, ...rest } = marker;
       const next = formatMarker({
         ...rest,
         topicId: topic.id,
@@ -190,6 +190,8 @@ class Recovery {
         nextOffset: ranges[partition]?.earliest ?? 0,
         guard: initialGuardState(0),
         unreadSinceMs: systemClock.now(),
+        // What the sink missed of the old log is still missing; what it may pass there means nothing here.
+        ...(lost?.until === undefined ? {} : { lost: { id: lost.id, foundMs: lost.foundMs, until: 0 } }),
       });
       const batch = { stream: { topic: topic.name, partition }, changes: [], marker: { expected: text, next } };
       const { status } = await open.apply(batch, new AbortController().signal);

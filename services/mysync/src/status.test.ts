@@ -9,7 +9,14 @@ test('of a halted partition everything that its error says is shown', () => {
     '  cause: not a number',
     '  what to do: mend it',
   ].join('\n');
-  const partition = { nextOffset: 7, endOffset: 9, backlog: 2, lagSeconds: null, parkedKeys: null };
+  const partition = {
+    nextOffset: 7,
+    endOffset: 9,
+    backlog: 2,
+    lagSeconds: null,
+    parkedKeys: null,
+    deletionsLostSince: null,
+  };
   const text = statusText({
     process: null,
     sources: [],

@@ -39,6 +39,8 @@ export interface PartitionState {
   readonly lagSeconds: number | null;
   /** Keys that are set aside; null where no process answers for the partition. */
   readonly parkedKeys: number | null;
+  /** Since when rows that are gone from the source may stand in the sink (deletions that the log had forgotten); null when none do, or where no process answers. */
+  readonly deletionsLostSince: string | null;
   readonly detail: string;
 }
 
@@ -155,6 +157,7 @@ async function sinkState(
       backlog: Math.max(0, range.end - Math.max(nextOffset ?? range.earliest, range.earliest)),
       lagSeconds: running?.lagSeconds ?? null,
       parkedKeys: running?.parkedKeys ?? null,
+      deletionsLostSince: timeText(running?.deletionsLostSinceMs ?? null),
       detail: running?.detail ?? '',
     };
   });
@@ -204,6 +207,12 @@ export function statusText(report: StatusReport): string {
     text.push(table([head, ...rows]).trimEnd());
     const parked = sink.partitions.reduce((sum, each) => sum + (each.parkedKeys ?? 0), 0);
     if (parked > 0) text.push(`  ${count(parked, 'key')} set aside: mysync dlq list --sink ${sink.sink}`);
+    for (const { partition, state, deletionsLostSince } of sink.partitions) {
+      if (deletionsLostSince === null || state === 'halted') continue;
+      text.push(
+        `  partition ${partition}: deleted rows may stand in the sink since ${deletionsLostSince}: mysync verify --repair --sink ${sink.sink}`,
+      );
+    }
     // Where and why a partition stands still, and what to do: all of it.
     for (const { partition, detail } of sink.partitions) {
       const [, ...more] = detail.split('\n');
@@ -212,6 +221,10 @@ export function statusText(report: StatusReport): string {
   }
   for (const { part, error } of report.unknown) text.push('', `${part}: unknown`, error);
   return `${text.join('\n')}\n`;
+}
+
+function timeText(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString();
 }
 
 function seconds(value: number | null): string {

@@ -1,13 +1,21 @@
 /** `mysync verify`: compares tables with what a sink holds of them, while changes go on. */
-import { type Config, sourcesOf } from '@mysync/config';
+import { type Config, sourcesOf, topicOf } from '@mysync/config';
 import { formatTableRef, systemClock, type TableRef } from '@mysync/core';
 import type { Sink } from '@mysync/sink';
 import { type BinlogSource, createMysqlSource } from '@mysync/source-mysql';
 import { createLogger } from '@mysync/telemetry';
-import { type Difference, isClean, Pipeline, type TableReport, TableVerifier } from '@mysync/verifier';
+import {
+  type Difference,
+  isClean,
+  LostDeletionsRepair,
+  Pipeline,
+  type StandingReason,
+  type TableReport,
+  TableVerifier,
+} from '@mysync/verifier';
 import { isWithheld } from '@mysync/writer';
 import { readCheckpoint } from './checkpoints.ts';
-import { openSink, required, sourceOptions } from './compose.ts';
+import { openQuietTransport, openSink, required, sourceOptions } from './compose.ts';
 import { type CommandContext, type CommonOptions, requireConfig, usageError } from './context.ts';
 import { commandErrors } from './errors.ts';
 import { EXIT, ExitRequest } from './exit-codes.ts';
@@ -20,6 +28,7 @@ export interface VerifyOptions extends CommonOptions {
   readonly source?: string;
   readonly table?: readonly string[];
   readonly repair?: boolean;
+  readonly lostDeletions?: boolean;
   readonly chunkRows: string;
   readonly rate: string;
   readonly patience: string;
@@ -30,6 +39,15 @@ interface VerifyReport {
   readonly sink: string;
   readonly source: string;
   readonly tables: readonly TableReport[];
+  /** Partitions whose writers had passed deletions that the log has forgotten; null where none had. */
+  readonly lostDeletions: LostDeletionsReport | null;
+}
+
+interface LostDeletionsReport {
+  /** As good as any other now. */
+  readonly mended: readonly number[];
+  /** Rows that are gone from the source may still stand in the sink. */
+  readonly standing: readonly { readonly partition: number; readonly why: StandingReason | 'rows-left' }[];
 }
 
 /** Differences that the text form lists, per table. */
@@ -45,12 +63,19 @@ export async function runVerify(context: CommandContext, options: VerifyOptions)
     rowsPerSecond: wholeNumber(context, '--rate', options.rate),
     patienceMs: wholeNumber(context, '--patience', options.patience) * 1000,
     repair: options.repair === true,
+    lostDeletions: options.lostDeletions === true,
+    whole: options.table === undefined,
     wants: options.table === undefined ? () => true : tablePatterns(context, options.table),
   };
+  if (settings.lostDeletions && !(settings.repair && settings.whole)) {
+    const message =
+      '--lost-deletions needs --repair, and takes no --table: only a sink that was mended as a whole is right again';
+    const remedy = 'mysync verify --repair --lost-deletions --sink NAME';
+    usageError(context, commandErrors.COMMAND_INVALID({ message, remedy }));
+  }
   const reports: VerifyReport[] = [];
   for (const source of options.source === undefined ? sources : [options.source]) {
-    const tables = await verifySource(context, config, options.sink, source, settings);
-    reports.push({ sink: options.sink, source, tables });
+    reports.push(await verifySource(context, config, options.sink, source, settings));
   }
   const all = reports.flatMap((report) => report.tables);
   if (all.length === 0) {
@@ -61,7 +86,7 @@ export async function runVerify(context: CommandContext, options: VerifyOptions)
         : 'Correct --table (patterns as in the configuration), or leave it out.';
     usageError(context, commandErrors.COMMAND_VALUE_INVALID({ message, remedy }));
   }
-  const ok = all.every(isClean);
+  const ok = all.every(isClean) && reports.every(({ lostDeletions }) => (lostDeletions?.standing.length ?? 0) === 0);
   context.output.result(
     options.json === true ? `${JSON.stringify({ ok, reports })}\n` : reports.map(reportText).join('\n'),
   );
@@ -73,6 +98,10 @@ interface VerifySettings {
   readonly rowsPerSecond: number;
   readonly patienceMs: number;
   readonly repair: boolean;
+  /** Partitions that stopped for deletions which the log has forgotten may go on. */
+  readonly lostDeletions: boolean;
+  /** All tables. */
+  readonly whole: boolean;
   wants(table: TableRef): boolean;
 }
 
@@ -82,7 +111,7 @@ async function verifySource(
   sinkName: string,
   sourceName: string,
   settings: VerifySettings,
-): Promise<readonly TableReport[]> {
+): Promise<VerifyReport> {
   const logger = createLogger({ level: 'warn' });
   const source = createMysqlSource(sourceOptions(config, sourceName, logger));
   const sink = await openSink(config, sinkName, sourceName, logger);
@@ -96,14 +125,63 @@ async function verifySource(
       clock: systemClock,
       patienceMs: settings.patienceMs,
     });
+    const lost =
+      settings.repair && settings.whole ? await lostDeletions(context, config, sourceName, sink, settings) : null;
+    await lost?.begin();
     for (const table of tables) {
       reports.push(await verifyTable({ context, source, sink, table, pipeline, progress, settings }));
     }
-    return reports;
+    return {
+      sink: sinkName,
+      source: sourceName,
+      tables: reports,
+      lostDeletions: lost === null ? null : await lostReport(lost, reports),
+    };
   } finally {
     await sink.close();
     await source.close();
   }
+}
+
+/** null when there is nothing to compare yet. */
+async function lostDeletions(
+  { signal }: CommandContext,
+  config: Config,
+  source: string,
+  sink: Sink,
+  settings: VerifySettings,
+): Promise<LostDeletionsRepair | null> {
+  const checkpoint = await readCheckpoint(config, source);
+  if (checkpoint === null) return null;
+  const { topic } = checkpoint;
+  const ends = settings.lostDeletions ? await logEnds(config, source) : null;
+  return new LostDeletionsRepair({ sink, topic, ends, clock: systemClock, patienceMs: settings.patienceMs, signal });
+}
+
+async function logEnds(config: Config, source: string): Promise<readonly number[]> {
+  const transport = await openQuietTransport(config);
+  try {
+    return (await transport.offsetRanges(topicOf(config, source))).map(({ end }) => end);
+  } finally {
+    await transport.close();
+  }
+}
+
+/** After all tables. Rows that are left, and may be gone from the source, keep every partition as it is: whose they are is not known. */
+async function lostReport(
+  lost: LostDeletionsRepair,
+  tables: readonly TableReport[],
+): Promise<LostDeletionsReport | null> {
+  const { partitions } = lost;
+  if (partitions.length === 0) return null;
+  if (tables.some(({ unremoved }) => unremoved > 0)) {
+    return { mended: [], standing: partitions.map((partition) => ({ partition, why: 'rows-left' })) };
+  }
+  const standing = await lost.clear();
+  return {
+    mended: partitions.filter((partition) => !standing.has(partition)),
+    standing: [...standing].map(([partition, why]) => ({ partition, why })),
+  };
 }
 
 interface VerifyTable {
@@ -138,7 +216,7 @@ async function verifyTable(parts: VerifyTable): Promise<TableReport> {
   }
 }
 
-function reportText({ sink, source, tables }: VerifyReport): string {
+function reportText({ sink, source, tables, lostDeletions }: VerifyReport): string {
   const text = [`sink ${sink} of ${source}:`];
   const head = ['  table', 'rows', 'equal', 'different', 'missing', 'extra', 'unsettled', 'repaired', ''];
   const rows = tables.map((report) => [
@@ -169,7 +247,29 @@ function reportText({ sink, source, tables }: VerifyReport): string {
     const more = report.different + report.missing + report.extra + report.unsettled - listed.length;
     if (more > 0) text.push(`  ${formatTableRef(report.table)}: ${more} more (--json lists up to 1000)`);
   }
+  if (lostDeletions !== null) text.push(...lostText(lostDeletions, sink));
   return `${text.join('\n')}\n`;
+}
+
+const WHY: Readonly<Record<StandingReason | 'rows-left', string>> = {
+  'rows-left': 'rows are left that may be gone from the source: mend what stands in their way',
+  'passed-again': 'its writer passed such deletions again meanwhile, or stands before them',
+  doubt: 'the store may have lost what it had confirmed meanwhile',
+};
+
+function lostText({ mended, standing }: LostDeletionsReport, sink: string): readonly string[] {
+  const text: string[] = [];
+  if (mended.length > 0) {
+    text.push(
+      `  deletions that the log had forgotten: partitions ${mended.join(', ')} are mended, no deleted row is left`,
+    );
+  }
+  for (const { partition, why } of standing) {
+    text.push(
+      `  deletions that the log had forgotten: partition ${partition} may still show deleted rows: ${WHY[why]}; then mysync verify --repair --sink ${sink} again`,
+    );
+  }
+  return text;
 }
 
 function outcomeText({ repaired, hindrance }: Difference, sink: string, source: string): string {

@@ -6,6 +6,11 @@ export const verifierErrors = errorCatalogue({
       'Differences can be told from changes under way only while changes get through: start the reader and the writers of this sink (mysync status shows what stands still, and why), then verify again.',
     retriable: false,
   },
+  VERIFY_DELETIONS_LOST: {
+    remedy:
+      'The writer was away for longer than the log keeps deletions (WRITER_TOMBSTONES_LOST). `mysync verify --repair --lost-deletions --sink NAME` lets it go on and removes what is gone from the tables; meanwhile the sink may show deleted rows beside newer ones.',
+    retriable: false,
+  },
   VERIFY_NO_CHECKPOINT: {
     remedy:
       'There is nothing to compare yet: start the reader (mysync run), and verify when its first snapshot is done.',

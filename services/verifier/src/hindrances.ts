@@ -11,33 +11,38 @@ export interface ParkedRows {
   /** Those that can be stored nowhere, so that no record is their own; by the record's key bytes, base64. */
   readonly nowhere: ReadonlyMap<string, Hindrance>;
   /** Those whose row the log withholds, so that nothing but the source can tell it. */
-  readonly withheld: readonly WithheldKey[];
+  readonly withheld: readonly PlacedRow[];
+  /** Those whose deletion may be among what the log has forgotten: then nothing would ever release them. */
+  readonly afterLoss: readonly PlacedRow[];
 }
 
-export interface WithheldKey extends PlacedKey {
+export interface PlacedRow extends PlacedKey {
   readonly key: RowKey;
   /** null: its name cannot be told by its key. */
   readonly target: string | null;
 }
 
-export const NONE_PARKED: ParkedRows = { byTarget: new Map(), nowhere: new Map(), withheld: [] };
+export const NONE_PARKED: ParkedRows = { byTarget: new Map(), nowhere: new Map(), withheld: [], afterLoss: [] };
 
 /** A row's target is told by its key alone: that is all a key that is set aside has. */
 export function parkedRowsOf(parked: readonly PlacedKey[], schema: TableSchema, inspector: SinkInspector): ParkedRows {
   const byTarget = new Map<string, Hindrance>();
   const nowhere = new Map<string, Hindrance>();
-  const withheld: WithheldKey[] = [];
-  for (const { partition, entry } of parked) {
+  const withheld: PlacedRow[] = [];
+  const lost: PlacedRow[] = [];
+  for (const { partition, entry, afterLoss } of parked) {
     const { first: offset, code, reason } = entry;
     const decoded = decodeKey(Buffer.from(entry.key, 'base64'));
     if (decoded.kind !== 'row' || tableRefKey(decoded.row) !== tableRefKey(schema)) continue;
     const hindrance: Hindrance = { kind: 'parked', partition, offset, code, reason };
     const target = targetOf(decoded.row, schema, inspector);
-    if (isWithheld(entry)) withheld.push({ partition, entry, key: decoded.row, target });
+    const placed = { partition, entry, afterLoss, key: decoded.row, target };
+    if (isWithheld(entry)) withheld.push(placed);
+    if (afterLoss) lost.push(placed);
     if (target === null) nowhere.set(entry.key, hindrance);
     else byTarget.set(target, hindrance);
   }
-  return { byTarget, nowhere, withheld };
+  return { byTarget, nowhere, withheld, afterLoss: lost };
 }
 
 function targetOf(key: RowKey, schema: TableSchema, inspector: SinkInspector): string | null {

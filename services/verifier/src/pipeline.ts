@@ -37,6 +37,8 @@ export interface Settled {
 export interface PlacedKey {
   readonly partition: number;
   readonly entry: ParkedKey;
+  /** The log had forgotten deletions before they were read there: what was set aside may be gone from the source. */
+  readonly afterLoss: boolean;
 }
 
 const POLL_MS = 50;
@@ -54,33 +56,35 @@ export class Pipeline {
     const parked: PlacedKey[] = [];
     for (const [partition, { offset }] of checkpoint.partitions.entries()) {
       const marker = await this.#applied({ topic: checkpoint.topic.name, partition }, offset, signal);
-      for (const entry of marker?.parked ?? []) parked.push({ partition, entry });
+      const afterLoss = marker?.lost !== undefined;
+      for (const entry of marker?.parked ?? []) parked.push({ partition, entry, afterLoss });
     }
     const { topic, transactionCounter } = checkpoint;
     return { topic, transactionCounter, parked };
   }
 
   async #published(position: SourcePosition, signal: AbortSignal): Promise<Checkpoint> {
-    const patience = this.#patience();
+    const isPatient = patience(this.#options.clock, this.#options.patienceMs);
     for (;;) {
       const checkpoint = await this.#options.loadCheckpoint();
       const reached = checkpoint?.position ?? NO_POSITION;
       if (checkpoint !== null && reached.file !== '' && compareBinlogPositions(reached, position) >= 0)
         return checkpoint;
       const at = reached.file === '' ? 'the first snapshot' : formatBinlogPosition(reached);
-      if (!patience(checkpoint === null ? '' : at)) throw standsStill(checkpoint === null ? null : at, position);
+      if (!isPatient(checkpoint === null ? '' : at)) throw standsStill(checkpoint === null ? null : at, position);
       await this.#options.clock.sleep(POLL_MS, signal);
     }
   }
 
   async #applied(stream: StreamRef, offset: number, signal: AbortSignal): Promise<AppliedMarker | null> {
-    const patience = this.#patience();
+    const isPatient = patience(this.#options.clock, this.#options.patienceMs);
     for (;;) {
       const text = await this.#options.sink.readMarker(stream);
       const marker = text === null ? null : parseMarker(text, { ...stream });
       const next = marker?.nextOffset ?? 0;
       if (next > offset) return marker;
-      if (!patience(String(next))) {
+      if (marker?.lost?.stoppedAt !== undefined) throw deletionsLost({ ...stream }, marker.lost.stoppedAt);
+      if (!isPatient(String(next))) {
         throw verifierErrors.VERIFY_NOTHING_RUNS({
           message: `the writer of partition ${stream.partition} stands still at offset ${next}, before ${offset + 1}`,
           where: { ...stream, offset: next },
@@ -89,20 +93,24 @@ export class Pipeline {
       await this.#options.clock.sleep(POLL_MS, signal);
     }
   }
+}
 
-  /** Told a state again and again; false when it has not changed for too long. */
-  #patience(): (state: string) => boolean {
-    const { clock, patienceMs } = this.#options;
-    let last: string | undefined;
-    let since = 0;
-    return (state) => {
-      if (state !== last) {
-        last = state;
-        since = clock.monotonic();
-      }
-      return clock.monotonic() - since < patienceMs;
-    };
-  }
+/** Told a state again and again; false when it has not changed for too long. */
+export function patience(clock: Clock, patienceMs: number): (state: string) => boolean {
+  let last: string | undefined;
+  let since = 0;
+  return (state) => {
+    if (state !== last) {
+      last = state;
+      since = clock.monotonic();
+    }
+    return clock.monotonic() - since < patienceMs;
+  };
+}
+
+export function deletionsLost(where: Readonly<Record<string, string | number>>, offset: number): Error {
+  const message = 'the writer stands before what may have been deletions, which the log has forgotten';
+  return verifierErrors.VERIFY_DELETIONS_LOST({ message, where: { ...where, offset } });
 }
 
 /** `at`: where the reader is; null when it has no checkpoint. */

@@ -42,6 +42,8 @@ export interface TableReport {
   readonly changing: number;
   readonly unsettled: number;
   readonly repaired: number;
+  /** Extra or unsettled, and not mended: rows among them may be gone from the source. */
+  readonly unremoved: number;
   readonly seconds: number;
   /** The first ones, at most `MAX_EXAMPLES`. */
   readonly differences: readonly Difference[];

@@ -9,21 +9,22 @@
  *    that the row stands for, below every change to come. So they overwrite what is wrong, and nothing newer.
  * 5. A row whose changes are set aside is left alone: releasing them is another command's. A row that the sink refuses is told; the rest goes on.
  * 6. A row that is set aside because the log withholds it is repaired like any other, and released once it is right: as far as the repair's
- *    version covers it, and in the marker only (`releaseWithheld`).
- * 7. Repaired is only what was looked at afterwards, and right.
+ *    version covers it, and in the marker only (`releaseMended`).
+ * 7. Where the log had forgotten deletions, rows that are set aside and gone from the source are mended and released likewise: their deletion may never come.
+ * 8. Repaired is only what was looked at afterwards, and right.
  */
 import { type Clock, formatTableRef, type SourcePosition } from '@mysync/core';
 import type { Sink, StoredRecord } from '@mysync/sink';
 import type { SnapshotProgress, TableReader } from '@mysync/source-mysql';
 import { causeOf, parkedName } from '@mysync/writer';
 import { verifierErrors } from './errors.ts';
-import { NONE_PARKED, parkedRowsOf, refusedTargets } from './hindrances.ts';
+import { NONE_PARKED, type PlacedRow, parkedRowsOf, refusedTargets } from './hindrances.ts';
 import { KeySet } from './key-set.ts';
 import type { Pipeline, Settled } from './pipeline.ts';
 import { type Difference, type Hindrance, MAX_EXAMPLES, type TableReport } from './report.ts';
 import { RowDecoder, type SourceRecord, type UnstorableRow } from './source-rows.ts';
 import { type Finding, type Suspect, Suspects } from './suspects.ts';
-import { releaseWithheld, repairVersion } from './withheld.ts';
+import { releaseMended, repairVersion } from './withheld.ts';
 
 export interface TableVerifierOptions {
   readonly reader: TableReader;
@@ -71,6 +72,7 @@ export class TableVerifier {
     changing: 0,
     unsettled: 0,
     repaired: 0,
+    unremoved: 0,
   };
 
   constructor(options: TableVerifierOptions) {
@@ -181,8 +183,10 @@ export class TableVerifier {
   }
 
   async #removeExtras(extras: readonly string[], settled: Settled): Promise<Repair> {
-    const { reader, sink, signal } = this.#options;
+    const { reader, sink, clock, signal } = this.#options;
     const held = this.#heldTargets();
+    const orphans = await this.#orphans();
+    for (const { target } of orphans) if (target !== null) held.delete(target);
     const targets = extras.filter((target) => !held.has(target));
     const version = repairVersion(settled);
     const refused = new Map<string, Hindrance>();
@@ -197,9 +201,22 @@ export class TableVerifier {
         if ((left[at]?.version ?? LAST_VERSION) > version) done.add(target);
       }
     }
+    const right = orphans.filter(({ target }) => target !== null && done.has(target));
+    await releaseMended({ sink, clock, signal, settled, right });
     await this.#release(settled, done);
     await this.#settle();
     return { done, refused };
+  }
+
+  /** Rows that are set aside where deletions were lost, and gone from the source. */
+  async #orphans(): Promise<readonly PlacedRow[]> {
+    const { afterLoss } = this.#parked;
+    if (afterLoss.length === 0) return [];
+    const there = new Set<string>();
+    const note = (key: Uint8Array): unknown => there.add(Buffer.from(key).toString('base64'));
+    const rows = await this.#options.reader.rows(afterLoss.map(({ key }) => key));
+    for (const { keyBytes } of await this.#decoder.decode(rows, ({ key }) => note(key))) note(keyBytes);
+    return afterLoss.filter(({ entry }) => !there.has(entry.key));
   }
 
   /** Drops what the sink does not hold any more in this version. */
@@ -264,7 +281,7 @@ export class TableVerifier {
   }
 
   /** Rows that a repair leaves alone. */
-  #heldTargets(): ReadonlySet<string> {
+  #heldTargets(): Set<string> {
     const held = new Set(this.#parked.byTarget.keys());
     for (const { target } of this.#parked.withheld) if (target !== null) held.delete(target);
     return held;
@@ -274,13 +291,14 @@ export class TableVerifier {
   async #release(settled: Settled, targets: ReadonlySet<string>): Promise<void> {
     const { sink, clock, signal } = this.#options;
     const right = this.#parked.withheld.filter(({ target }) => target !== null && targets.has(target));
-    await releaseWithheld({ sink, clock, signal, settled, right });
+    await releaseMended({ sink, clock, signal, settled, right });
   }
 
   /** What is set aside though it is right: the sink has no column that was too large, or a repair was killed before it released the row. */
   async #releaseRight(): Promise<void> {
     const { reader, sink, clock, signal } = this.#options;
     const settled = await this.#settle();
+    await this.#releaseGone(settled);
     const { withheld } = this.#parked;
     if (withheld.length === 0) return;
     const rows = await this.#decoder.decode(await reader.rows(withheld.map(({ key }) => key)), () => undefined);
@@ -289,13 +307,29 @@ export class TableVerifier {
     for (const [at, { keyBytes }] of rows.entries()) {
       if (verdicts[at]?.state === 'equal') equal.add(Buffer.from(keyBytes).toString('base64'));
     }
-    await releaseWithheld({
+    await releaseMended({
       sink,
       clock,
       signal,
       settled,
       right: withheld.filter(({ entry }) => equal.has(entry.key)),
     });
+  }
+
+  /** What is set aside where deletions were lost, though neither side has the row. */
+  async #releaseGone(settled: Settled): Promise<void> {
+    const { reader, sink, clock, signal } = this.#options;
+    const orphans = await this.#orphans();
+    const named = orphans.flatMap((row) => (row.target === null ? [] : [{ row, target: row.target }]));
+    const stored = await sink.inspector.find(
+      reader.table,
+      named.map(({ target }) => target),
+      signal,
+    );
+    const right = named.flatMap(({ row }, at) => (stored[at] === null ? [row] : []));
+    // which record is theirs cannot be told: there is none when no record is too much
+    if (this.#counts.unremoved === 0) right.push(...orphans.filter(({ target }) => target === null));
+    await releaseMended({ sink, clock, signal, settled, right });
   }
 
   /** No change under way explains it: while the source has the row, the sink cannot. */
@@ -309,6 +343,7 @@ export class TableVerifier {
   #note(difference: Difference): void {
     this.#counts[difference.kind]++;
     if (difference.repaired) this.#counts.repaired++;
+    else if (difference.kind === 'extra' || difference.kind === 'unsettled') this.#counts.unremoved++;
     if (this.#differences.length < MAX_EXAMPLES) this.#differences.push(difference);
   }
 

@@ -1,8 +1,8 @@
-/** The way out for rows that the log withholds: a repair writes them from the source, and what it wrote waits for nothing any more. */
+/** The way out for rows that the log does not hold: a repair writes them from the source, or removes them; what it mended waits for nothing any more. */
 import { type Clock, changeVersion } from '@mysync/core';
 import type { Sink } from '@mysync/sink';
 import { isWithheld, MarkerHold } from '@mysync/writer';
-import type { WithheldKey } from './hindrances.ts';
+import type { PlacedRow } from './hindrances.ts';
 import type { Settled } from './pipeline.ts';
 
 /**
@@ -16,15 +16,15 @@ export function repairVersion({ transactionCounter }: Settled): bigint {
 /**
  * Takes the keys out of the markers. The sink holds of each what the source held at `settled`, or something newer.
  *
- * An entry goes only while its newest change is no newer than that: one that was withheld since, or that is set aside for another reason by
- * now, stays. Killed in between, the row is right and still set aside: the next repair releases it.
+ * An entry goes only while its newest change is no newer than that: one that was withheld since stays. So does one that is set aside for another
+ * reason than that, but for rows that are gone from the source where deletions were lost. Killed in between, the row is right and still set aside: the next repair releases it.
  */
-export async function releaseWithheld({
+export async function releaseMended({
   right,
   settled,
   ...ends
 }: {
-  readonly right: readonly WithheldKey[];
+  readonly right: readonly PlacedRow[];
   readonly settled: Settled;
   readonly sink: Sink;
   readonly clock: Clock;
@@ -33,8 +33,13 @@ export async function releaseWithheld({
   const covered = repairVersion(settled);
   const { topic } = settled;
   for (const partition of new Set(right.map((row) => row.partition))) {
-    const keys = new Set(right.filter((row) => row.partition === partition).map(({ entry }) => entry.key));
+    const rows = right.filter((row) => row.partition === partition);
+    const keys = new Map(rows.map(({ entry, afterLoss }) => [entry.key, afterLoss]));
     const hold = new MarkerHold({ ...ends, topic, partition, where: {} });
-    await hold.drop((entry) => keys.has(entry.key) && isWithheld(entry) && BigInt(entry.version) <= covered);
+    await hold.drop((entry) => {
+      const afterLoss = keys.get(entry.key);
+      if (afterLoss === undefined || BigInt(entry.version) > covered) return false;
+      return afterLoss || isWithheld(entry);
+    });
   }
 }

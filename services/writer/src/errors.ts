@@ -30,7 +30,7 @@ export const writerErrors = errorCatalogue({
     retriable: false,
   },
   WRITER_TOMBSTONES_LOST: {
-    remedy: `The writer was behind for longer than the log keeps deletions (transport.deleteRetentionMs), and the log was compacted meanwhile: rows that were deleted may still be in the sink. Rebuild it: ${REBUILD}.`,
+    remedy: `The writer was behind for longer than the log keeps deletions (transport.deleteRetentionMs), and the log was compacted meanwhile: rows that were deleted may still be in the sink. \`mysync verify --repair --lost-deletions --sink NAME\`, while the reader and the writers of the sink run: the partition goes on, and rows that are gone from the tables are removed (docs/runbook/alerts.md). Or rebuild the sink: ${REBUILD}.`,
     retriable: false,
   },
   WRITER_MARKER_INVALID: {

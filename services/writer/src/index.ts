@@ -1,6 +1,7 @@
 export { DEAD_LETTER_HEADER, type DeadLetter, readRecord } from './dead-letters.ts';
 export { writerErrors } from './errors.ts';
 export { type Act, type ActItem, LetterBox, type LetterBoxOptions, type StoredLetter } from './letter-box.ts';
+export { carriedOn, type LostDeletions } from './lost-deletions.ts';
 export { type AppliedMarker, formatMarker, parseMarker } from './marker.ts';
 export { MarkerHold, type MarkerHoldOptions } from './marker-hold.ts';
 export { causeOf, isWithheld, type ParkedKey, parkedName, parkedRow } from './parked-keys.ts';

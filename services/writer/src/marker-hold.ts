@@ -124,6 +124,14 @@ export class MarkerHold {
     }
   }
 
+  /** Puts the marker in the place of the one that is held. False: somebody moved that. */
+  async replace(held: Held, marker: AppliedMarker): Promise<boolean> {
+    const { sink, signal } = this.#options;
+    const next = formatMarker({ ...marker, owner: this.#owner });
+    const batch = { stream: this.#stream, changes: [], marker: { expected: held.text, next } };
+    return (await sink.apply(batch, signal)).status === 'applied';
+  }
+
   /** Takes the chosen keys out of the marker as they are: the sink keeps what it has of them. Resolves with those that were there. */
   async drop(chosen: (entry: ParkedKey) => boolean): Promise<readonly ParkedKey[]> {
     for (;;) {

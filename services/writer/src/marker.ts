@@ -2,6 +2,7 @@ import type { ChangeId } from '@mysync/core';
 import type { GuardState } from '@mysync/flow';
 import type { EarlierPlace } from './earlier-places.ts';
 import { writerErrors } from './errors.ts';
+import { isLostDeletions, type LostDeletions } from './lost-deletions.ts';
 import { isParkedKey, type ParkedKey } from './parked-keys.ts';
 
 /**
@@ -23,6 +24,8 @@ export interface AppliedMarker {
   readonly unreadSinceMs?: number;
   /** Keys that are set aside, with the newest change of each. Absent when there are none. */
   readonly parked?: readonly ParkedKey[];
+  /** Deletions that the log had forgotten before they were read. Absent when there are none. */
+  readonly lost?: LostDeletions;
   /** Which servers held the data when it was written, where the sink tells; with it, where the marker stood before. */
   readonly holders?: string;
   readonly earlier?: readonly EarlierPlace[];
@@ -58,6 +61,7 @@ function isMarker(value: unknown): value is AppliedMarker & { format: number } {
     isPlace(marker) &&
     (marker.unreadSinceMs === undefined || Number.isFinite(marker.unreadSinceMs)) &&
     (marker.parked === undefined || (Array.isArray(marker.parked) && marker.parked.every(isParkedKey))) &&
+    (marker.lost === undefined || isLostDeletions(marker.lost)) &&
     (marker.holders === undefined || typeof marker.holders === 'string') &&
     (marker.earlier === undefined || (Array.isArray(marker.earlier) && marker.earlier.every(isEarlierPlace)))
   );

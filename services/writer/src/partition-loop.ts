@@ -48,11 +48,15 @@ export interface PartitionStatus {
   readonly lagSeconds: number;
   /** Keys that are set aside. */
   readonly parkedKeys: number;
+  /** Since when rows that are gone from the source may stand in the sink, in milliseconds since 1970; null when none do. */
+  readonly deletionsLostSinceMs: number | null;
   readonly detail: string;
 }
 
 /** A batch that holds nothing for the sink (heartbeats) moves the marker at most this often. */
 const IDLE_MARKER_MS = 5_000;
+/** A partition that stands before deletions that the log has forgotten looks at its marker as often. */
+const STOPPED_LOOK_MS = 1_000;
 /** A marker that was held for this long was not taken in a quarrel: the next pause is a short one again. */
 const QUIET_MS = 30_000;
 const VERDICTS = ['accept', 'duplicate', 'stale', 'early'] as const;
@@ -67,7 +71,8 @@ const VERDICTS = ['accept', 'duplicate', 'stale', 'early'] as const;
  *    while others go on, as the table's rule says (`SinkApplier`).
  * 5. Offsets are committed behind the applies. When the partition is revoked, the apply in flight is finished first.
  * 6. Two that hold each other for displaced pause longer and longer, and ask the group who owns the partition (ADR 0101).
- * 7. Deletions that the log may have forgotten before they were read halt the partition (ADR 0100).
+ * 7. Deletions that the log may have forgotten before they were read halt the partition (ADR 0100), until the marker says that it may pass them
+ *    (ADR 0193).
  *
  * Spec: docs/spec/writer.md.
  */
@@ -145,16 +150,20 @@ export class PartitionLoop {
     if (revoked.aborted) onRevoked();
     else revoked.addEventListener('abort', onRevoked, { once: true });
     try {
-      while (!revoked.aborted && !this.#committer.lost) await this.#turn(revoked);
-    } catch (error) {
-      if (!revoked.aborted) await this.#halt(error, revoked);
+      while (!revoked.aborted && !this.#committer.lost) {
+        try {
+          await this.#turn(revoked);
+        } catch (error) {
+          if (!revoked.aborted) await this.#halt(error, revoked);
+        }
+      }
     } finally {
       clearTimeout(deadline);
       revoked.removeEventListener('abort', onRevoked);
       await this.#committer.finish();
       this.#state = 'ended';
-      const { lag, backlog, gapSeconds, halted, parkedKeys } = this.#options.metrics.writer;
-      for (const gauge of [lag, backlog, gapSeconds, halted, parkedKeys]) gauge.remove(this.#labels);
+      const { lag, backlog, gapSeconds, halted, parkedKeys, deletionsLost } = this.#options.metrics.writer;
+      for (const gauge of [lag, backlog, gapSeconds, halted, parkedKeys, deletionsLost]) gauge.remove(this.#labels);
       await this.#options.deadLetters.close();
     }
   }
@@ -167,6 +176,7 @@ export class PartitionLoop {
       endOffset: this.#endOffset,
       lagSeconds: this.#lag.current(),
       parkedKeys: this.#applier.parkedKeys,
+      deletionsLostSinceMs: this.#applier.lost?.foundMs ?? null,
       detail: this.#detail,
     };
   }
@@ -179,6 +189,7 @@ export class PartitionLoop {
     const gap = this.#gapSince === null ? 0 : (this.#options.clock.monotonic() - this.#gapSince) / 1000;
     writer.gapSeconds.set(this.#labels, gap);
     writer.parkedKeys.set(this.#labels, this.#applier.parkedKeys);
+    writer.deletionsLost.set(this.#labels, this.#applier.lost === null ? 0 : 1);
   }
 
   /** The sink may have lost what it confirmed: the marker is read again before the next apply. */
@@ -338,11 +349,12 @@ export class PartitionLoop {
   }
 
   /** Compaction may remove what is superseded, but a deletion only once it was kept for its time. */
-  #onMissing(offset: number): void {
+  #onMissing(offset: number): boolean {
     const { deleteRetentionMs, clock } = this.#options;
-    if (deleteRetentionMs === null || this.#deletions === null) return;
+    if (deleteRetentionMs === null || this.#deletions === null) return false;
     const since = this.#deletions.unreadSince(offset);
-    if (clock.now() - since <= deleteRetentionMs) return;
+    if (clock.now() - since <= deleteRetentionMs) return false;
+    if (offset < (this.#applier.lost?.until ?? 0)) return true;
     const message = `offsets from ${offset} on are gone; what lay there may have been stored as long ago as ${new Date(since).toISOString()}, and deletions are kept for ${deleteRetentionMs} ms only`;
     throw writerErrors.WRITER_TOMBSTONES_LOST({ message, where: { ...this.#where(), offset } });
   }
@@ -359,14 +371,35 @@ export class PartitionLoop {
     return { sink: this.#labels.sink, topic: this.#stream.topic, partition: this.#stream.partition };
   }
 
-  /** Stops this partition until it is revoked (restart, rebalance), saying why. */
+  /** Stops this partition until it is revoked (restart, rebalance), or until somebody moved its marker for it, saying why. */
   async #halt(error: unknown, revoked: AbortSignal): Promise<void> {
     this.#state = 'halted';
     this.#detail = isMysyncError(error) ? error.toString() : causeText(error);
     this.#options.metrics.writer.halted.set(this.#labels, 1);
     this.#logger.error({ error: errorForLog(error) }, 'partition halted');
-    if (!revoked.aborted) {
+    if (isMysyncError(error, 'WRITER_TOMBSTONES_LOST')) {
+      await this.#untilMoved(Number(error.where.offset), revoked);
+      if (!revoked.aborted) this.#logger.info({}, 'the applied marker was moved: the partition is read from there');
+      this.#options.metrics.writer.halted.set(this.#labels, 0);
+      this.#state = 'starting';
+    } else if (!revoked.aborted) {
       await new Promise<void>((resolve) => revoked.addEventListener('abort', () => resolve(), { once: true }));
+    }
+  }
+
+  /** The marker says where and why the partition stands; whoever mends the sink says there that it may go on. */
+  async #untilMoved(offset: number, revoked: AbortSignal): Promise<void> {
+    let noted = false;
+    while (!revoked.aborted) {
+      try {
+        if (noted ? await this.#applier.isDisplaced() : !(await this.#applier.noteStop(offset))) return;
+        noted = true;
+        await this.#options.clock.sleep(STOPPED_LOOK_MS, revoked);
+      } catch (error) {
+        if (revoked.aborted) return;
+        this.#logger.debug({ error: errorForLog(error) }, 'the applied marker cannot be looked at, trying again');
+        await this.#options.clock.sleep(STOPPED_LOOK_MS, revoked).catch(() => undefined);
+      }
     }
   }
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { type Clock, formatTableRef, isMysyncError, type Logger, NO_CHANGE, type TableSchema } from '@mysync/core';
 import { initialGuardState } from '@mysync/flow';
 import type { ApplyOutcome, ClearChange, Sink, SinkChange, StreamRef } from '@mysync/sink';
@@ -5,6 +6,7 @@ import type { Metrics } from '@mysync/telemetry';
 import type { TopicDescription } from '@mysync/transport';
 import { type EarlierPlace, EarlierPlaces } from './earlier-places.ts';
 import { rowWithheld, writerErrors } from './errors.ts';
+import { carriedOn, type LostDeletions } from './lost-deletions.ts';
 import { type AppliedMarker, formatMarker, parseMarker } from './marker.ts';
 import type { KeyedChange, ParkedKey } from './parked-keys.ts';
 import { PoisonHandler, type PoisonHandlerOptions, type RefusedChange } from './poison-handler.ts';
@@ -51,6 +53,7 @@ export interface SinkApplierOptions {
  * 4. A dead letter is stored before the marker passes its change.
  * 5. Where other servers hold the data than when the marker was written, rows may be gone that lie before it: the marker goes back
  *    by a span, keys that are set aside stay so.
+ * 6. A step that passes what may have been deletions says so in the marker (`LostDeletions`), which says it until the sink was mended.
  *
  * Spec: docs/spec/poison.md.
  */
@@ -63,6 +66,7 @@ export class SinkApplier {
   readonly #poison: PoisonHandler;
   #holders: string | undefined;
   #earlier: EarlierPlaces;
+  #lost: LostDeletions | null = null;
 
   constructor(options: SinkApplierOptions) {
     this.#options = options;
@@ -82,6 +86,11 @@ export class SinkApplier {
   /** How many keys are set aside. */
   get parkedKeys(): number {
     return this.#poison.parked.size;
+  }
+
+  /** Deletions that the log had forgotten, while rows of them may stand in the sink. */
+  get lost(): LostDeletions | null {
+    return this.#lost;
   }
 
   /** The marker to resume from, with the loop's name put into it; null when another writer was faster. */
@@ -109,8 +118,10 @@ export class SinkApplier {
       ...place,
       ...(await this.#held(stored, place)),
       ...(stored?.parked === undefined ? {} : { parked: stored.parked }),
+      ...lostPart(carriedOn(stored?.lost)),
     };
     this.#markerText = text;
+    this.#lost = carriedOn(stored?.lost);
     this.#unfit = new Map();
     this.#poison.begin(stored?.parked);
     this.#progress = {
@@ -151,7 +162,28 @@ export class SinkApplier {
 
   /** True when there is something that the marker does not say yet. */
   needs(unit: ApplyUnit): boolean {
-    return unit.changes.length > 0 || this.#poison.parked.changed;
+    return unit.changes.length > 0 || unit.passesLost || this.#poison.parked.changed;
+  }
+
+  /** The marker says that the partition stands before a stretch that deletions may have been in. False: another writer moved it. */
+  async noteStop(offset: number): Promise<boolean> {
+    const { sink, stream, clock, abandon } = this.#options;
+    if (this.#progress === null) return false;
+    const { until } = this.#lost ?? {};
+    this.#lost = {
+      id: randomUUID(),
+      foundMs: this.#lost?.foundMs ?? clock.now(),
+      ...(until === undefined ? {} : { until }),
+      stoppedAt: offset,
+    };
+    const next = this.#format(this.#progress);
+    const batch = { stream, changes: [], marker: { expected: this.#markerText, next } };
+    return this.#moved(await sink.apply(batch, abandon), next);
+  }
+
+  /** Whether the marker is another one than this writer wrote last. */
+  async isDisplaced(): Promise<boolean> {
+    return (await this.#options.sink.readMarker(this.#options.stream)) !== this.#markerText;
   }
 
   /** False when another writer moved the marker: the caller resumes from it. */
@@ -167,6 +199,7 @@ export class SinkApplier {
   async #apply(unit: ApplyUnit): Promise<boolean> {
     const progress = unit.progress ?? this.#progress;
     if (progress === null) return false;
+    if (unit.passesLost && this.#lost !== null) this.#lost = { ...this.#lost, id: randomUUID() };
     const [first] = unit.changes;
     if (first?.kind === 'clear') {
       this.#poison.parked.clear(first.table, first.version);
@@ -266,10 +299,14 @@ export class SinkApplier {
   }
 
   #textOf(progress: Progress): string {
-    const { topic, owner, clock } = this.#options;
     // A unit that does not move the marker leaves its text as it is: unless there is more to say.
     if (progress === this.#progress && !this.#poison.parked.changed && this.#markerText !== null)
       return this.#markerText;
+    return this.#format(progress);
+  }
+
+  #format(progress: Progress): string {
+    const { topic, owner, clock } = this.#options;
     const parked = this.#poison.parked.size === 0 ? {} : { parked: this.#poison.parked.entries() };
     if (this.#holders !== undefined && this.#progress !== null) {
       this.#earlier.note(this.#placeOf(this.#progress), clock.now());
@@ -282,6 +319,7 @@ export class SinkApplier {
       ...this.#placeOf(progress),
       ...held,
       ...parked,
+      ...lostPart(this.#lost),
     });
   }
 
@@ -302,6 +340,10 @@ export class SinkApplier {
       throw writerErrors.WRITER_TOPIC_CHANGED({ message, where });
     }
   }
+}
+
+function lostPart(lost: LostDeletions | null): Pick<AppliedMarker, 'lost'> {
+  return lost === null ? {} : { lost };
 }
 
 function keyedChanges<Change extends RowStateChange>({

@@ -14,7 +14,10 @@ function build(log: TestLog, maxChanges = 100): { units: ApplyUnit[]; guard: Seq
     maxChanges,
     accepts: (table) => table.table !== 'secret',
     nextOffset: 0,
-    onMissing: (offset) => missing.push(offset),
+    onMissing: (offset) => {
+      missing.push(offset);
+      return false;
+    },
     version: 0n,
     change: NO_CHANGE,
     where: {},

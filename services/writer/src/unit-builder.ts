@@ -25,6 +25,8 @@ export interface ApplyUnit {
   readonly isSweep: boolean;
   /** null: the marker stays where it is, since the guard has already seen a record that is not in this unit. */
   readonly progress: Progress | null;
+  /** Deletions may be among what is missing before `progress`: the marker says so in the step that passes it. */
+  readonly passesLost: boolean;
   /** Messages accepted by the guard, before collapsing. */
   readonly messages: number;
   /** Source commit times of the oldest and the newest change in it, in microseconds; 0 when it holds none (heartbeats do not count). */
@@ -41,8 +43,8 @@ export interface UnitBuilderOptions {
   readonly accepts: (table: TableRef) => boolean;
   /** The first offset that will be asked for. */
   readonly nextOffset: number;
-  /** Offsets from this one on are not in the log any more. May throw. */
-  readonly onMissing: (offset: number) => void;
+  /** Offsets from this one on are not in the log any more. True when deletions may be among them, and it is passed nevertheless. May throw. */
+  readonly onMissing: (offset: number) => boolean;
   readonly version: bigint;
   readonly change: ChangeId;
   /** Of the partition, for errors. */
@@ -74,6 +76,7 @@ export class UnitBuilder {
   #messages = 0;
   #oldestMicros = 0;
   #newestMicros = 0;
+  #passesLost = false;
   #nextOffset: number;
   #version: bigint;
   #change: ChangeId;
@@ -87,7 +90,7 @@ export class UnitBuilder {
 
   *units(batch: RecordBatch): Generator<ApplyUnit> {
     for (const record of batch.records) {
-      if (record.offset > this.#nextOffset) this.#options.onMissing(this.#nextOffset);
+      if (record.offset > this.#nextOffset) this.#onMissing();
       this.#nextOffset = record.offset + 1;
       const message = this.#accept(record);
       if (message === null) continue;
@@ -111,9 +114,13 @@ export class UnitBuilder {
       }
       if (this.#collapsing.size >= this.#options.maxChanges) yield this.#unit(record.offset + 1);
     }
-    if (batch.nextOffset > this.#nextOffset) this.#options.onMissing(this.#nextOffset);
+    if (batch.nextOffset > this.#nextOffset) this.#onMissing();
     this.#nextOffset = batch.nextOffset;
     yield this.#unit(batch.nextOffset);
+  }
+
+  #onMissing(): void {
+    if (this.#options.onMissing(this.#nextOffset)) this.#passesLost = true;
   }
 
   /** The decoded message, or null when the guard drops the record. */
@@ -192,11 +199,13 @@ export class UnitBuilder {
         nextOffset === null
           ? null
           : { nextOffset, guard: this.#options.guard.state(), version: this.#version, change: this.#change },
+      passesLost: this.#passesLost && nextOffset !== null,
       messages: this.#messages,
       oldestMicros: this.#oldestMicros,
       newestMicros: this.#newestMicros,
       newSchemas: this.#newSchemas,
     };
+    if (unit.passesLost) this.#passesLost = false;
     this.#newSchemas = [];
     this.#messages = 0;
     this.#oldestMicros = 0;

@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { isMysyncError, systemClock } from '@mysync/core';
+import type { ApplyBatch, ApplyOutcome, Sink } from '@mysync/sink';
+import { type AppliedMarker, formatMarker, type LostDeletions, parseMarker } from '@mysync/writer';
+import { LostDeletionsRepair } from './lost-deletions.ts';
+
+const topic = { name: 'shop', id: 'topic-1', partitions: 2 };
+
+/** Nothing but markers, by compare-and-set. */
+class Markers {
+  readonly texts: string[] = [];
+  doubt: (reason: string) => void = () => undefined;
+  /** Called before each move. */
+  beforeMove: () => void = () => undefined;
+
+  set(partition: number, nextOffset: number, lost?: LostDeletions): void {
+    const marker: AppliedMarker = {
+      topicId: topic.id,
+      partitions: topic.partitions,
+      owner: 'writer',
+      nextOffset,
+      guard: { epoch: 1, generation: 0, sequence: 1, offset: 0, seenSince: 0, closed: false, nextOffset },
+      version: '1',
+      change: { file: '', offset: 0, gtid: '', ordinal: 0 },
+      ...(lost === undefined ? {} : { lost }),
+    };
+    this.texts[partition] = formatMarker(marker);
+  }
+
+  lost(partition: number): LostDeletions | undefined {
+    return parseMarker(this.texts[partition] ?? '', {}).lost;
+  }
+
+  get sink(): Sink {
+    const port: Pick<Sink, 'readMarker' | 'apply' | 'onDoubt'> = {
+      readMarker: ({ partition }) => Promise.resolve(this.texts[partition] ?? null),
+      apply: ({ stream, marker }: ApplyBatch): Promise<ApplyOutcome> => {
+        this.beforeMove();
+        if (this.texts[stream.partition] !== marker.expected) return Promise.resolve({ status: 'marker-moved' });
+        this.texts[stream.partition] = marker.next;
+        return Promise.resolve({ status: 'applied', stale: 0 });
+      },
+      onDoubt: (callback) => {
+        this.doubt = callback;
+      },
+    };
+    return port as Sink;
+  }
+}
+
+function repairOf(markers: Markers, ends: readonly number[] | null, patienceMs = 5_000): LostDeletionsRepair {
+  const signal = new AbortController().signal;
+  return new LostDeletionsRepair({ sink: markers.sink, topic, ends, clock: systemClock, patienceMs, signal });
+}
+
+const STOPPED: LostDeletions = { id: 'a', foundMs: 1, stoppedAt: 10 };
+const PASSED: LostDeletions = { id: 'b', foundMs: 1, until: 20 };
+
+test('a partition that stands is told, unless the word is said: then it may go on up to the end of the log', async () => {
+  const markers = new Markers();
+  markers.set(0, 10, STOPPED);
+  markers.set(1, 30);
+  await assert.rejects(repairOf(markers, null).begin(), (error) => isMysyncError(error, 'VERIFY_DELETIONS_LOST'));
+  assert.deepEqual(markers.lost(0), STOPPED);
+  const repair = repairOf(markers, [25, 30]);
+  const begun = repair.begin();
+  while (markers.lost(0)?.until === undefined) await systemClock.sleep(5);
+  const permitted = markers.lost(0);
+  assert.deepEqual([permitted?.until, permitted?.stoppedAt], [25, undefined]);
+  // the writer passes it
+  markers.set(0, 26, { id: 'passed', foundMs: 1, until: 25 });
+  await begun;
+  assert.deepEqual(repair.partitions, [0]);
+  assert.equal((await repair.clear()).size, 0);
+  assert.equal(markers.lost(0), undefined);
+});
+
+test('the end of the log may lie before the place where the partition stands: that place may be passed', async () => {
+  const markers = new Markers();
+  markers.set(0, 10, STOPPED);
+  markers.set(1, 0);
+  const repair = repairOf(markers, [10, 0], 50);
+  await assert.rejects(repair.begin(), (error) => isMysyncError(error, 'VERIFY_NOTHING_RUNS'));
+  assert.equal(markers.lost(0)?.until, 11);
+});
+
+test('what was passed, or put back, while tables were compared stays', async () => {
+  const markers = new Markers();
+  markers.set(0, 30, PASSED);
+  markers.set(1, 30, { ...PASSED, id: 'c' });
+  const repair = repairOf(markers, null);
+  await repair.begin();
+  markers.set(0, 40, { ...PASSED, id: 'another' });
+  assert.deepEqual([...(await repair.clear())], [[0, 'passed-again']]);
+  assert.equal(markers.lost(0)?.id, 'another');
+  assert.equal(markers.lost(1), undefined);
+});
+
+test('it stays where the store may have lost what it had confirmed, also right before the marker is moved', async () => {
+  for (const when of ['before', 'at the last moment'] as const) {
+    const markers = new Markers();
+    markers.set(0, 30, PASSED);
+    markers.set(1, 30);
+    const repair = repairOf(markers, null);
+    markers.doubt('before anything was compared: of no matter');
+    await repair.begin();
+    let moves = 0;
+    if (when === 'before') markers.doubt('test');
+    else
+      markers.beforeMove = () => {
+        moves += 1;
+        if (moves === 1) markers.doubt('test');
+      };
+    assert.deepEqual([...(await repair.clear())], [[0, 'doubt']], when);
+    assert.equal(markers.lost(0)?.id, PASSED.id);
+  }
+});
+
+test('a writer that moves the marker meanwhile is no reason', async () => {
+  const markers = new Markers();
+  markers.set(0, 30, PASSED);
+  markers.set(1, 30);
+  const repair = repairOf(markers, null);
+  await repair.begin();
+  let moves = 0;
+  markers.beforeMove = () => {
+    moves += 1;
+    if (moves === 2) markers.set(0, 31, PASSED);
+  };
+  assert.equal((await repair.clear()).size, 0);
+  assert.equal(markers.lost(0), undefined);
+});
