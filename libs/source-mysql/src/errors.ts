@@ -121,7 +121,7 @@ export const sourceErrors = errorCatalogue({
   },
   SOURCE_ROW_IMAGE_PARTIAL: {
     remedy:
-      "A session wrote with binlog_row_image other than FULL. Let such rows be read again (onPartialRow: reread); or SET GLOBAL binlog_row_image = 'FULL', find that session, and start again with a snapshot.",
+      "A session wrote with binlog_row_image other than FULL, or MariaDB logged a generated column not at all, or not surely with the row's value. Let such rows be read again (onPartialRow: reread); or SET GLOBAL binlog_row_image = 'FULL', find that session, and start again with a snapshot.",
     retriable: false,
   },
   SOURCE_ROW_UNREADABLE: {

@@ -158,6 +158,7 @@ export class RecordedLog {
           if (typeof types === 'string') throw new Error(types);
           return types;
         },
+        period: async () => ({ period: null, virtual: [] }),
         at: never,
         stop: never,
       },

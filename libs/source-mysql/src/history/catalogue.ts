@@ -26,9 +26,9 @@ export async function readDefinition(session: ServerSession, ref: TableRef): Pro
     key.parts.push({ column: row['Column_name'] ?? '', prefix: Number(row['Sub_part'] ?? 0) });
   }
   const type = table['type'] ?? '';
-  const bounds = session.facts.flavor === 'mariadb' ? await readBounds(session, ref) : NONE;
+  const roles = session.facts.flavor === 'mariadb' ? await readRoles(session, ref) : NONE;
   return {
-    columns: shapes.map((shape) => (bounds.has(shape.name) ? { ...shape, bound: bounds.get(shape.name) } : shape)),
+    columns: shapes.map((shape) => ({ ...shape, ...roles.get(shape.name) })),
     keys: [...keys.values()],
     charset: table['charset'] ?? null,
     versioned: type === 'SYSTEM VERSIONED',
@@ -36,17 +36,19 @@ export async function readDefinition(session: ServerSession, ref: TableRef): Pro
   };
 }
 
-const NONE: ReadonlyMap<string, 'start' | 'end'> = new Map();
+type Role = Pick<DefinedColumn, 'bound' | 'virtual'>;
 
-/** Columns that bound the time of a row. */
-async function readBounds(session: ServerSession, ref: TableRef): Promise<typeof NONE> {
-  const roles = await readColumnRoles(session, ref);
-  const bounds = new Map<string, 'start' | 'end'>();
-  for (const { name, generated } of roles) {
-    if (generated === 'ROW START') bounds.set(name, 'start');
-    if (generated === 'ROW END') bounds.set(name, 'end');
+const NONE: ReadonlyMap<string, Role> = new Map();
+
+/** Columns that bound the time of a row, and those that are computed. */
+async function readRoles(session: ServerSession, ref: TableRef): Promise<typeof NONE> {
+  const roles = new Map<string, Role>();
+  for (const { name, generated, isVirtual } of await readColumnRoles(session, ref)) {
+    if (generated === 'ROW START') roles.set(name, { bound: 'start' });
+    else if (generated === 'ROW END') roles.set(name, { bound: 'end' });
+    else if (isVirtual) roles.set(name, { virtual: true });
   }
-  return bounds;
+  return roles;
 }
 
 /** MariaDB's newer collations stand with their charset in front in TABLES. */

@@ -12,7 +12,7 @@ import { readQueryContext } from '../binlog/query-context.ts';
 import type { BinlogConnection } from '../connection/binlog-connection.ts';
 import { atLogEnd } from '../connection/log-end.ts';
 import { LogCursor } from '../stream/log-position.ts';
-import { ddlTargets } from './ddl/targets.ts';
+import { alteringWords, ddlTargets } from './ddl/targets.ts';
 
 export interface DdlHorizonOptions {
   readonly signal: AbortSignal;
@@ -28,7 +28,12 @@ interface Seen {
   /** Keys of tables. */
   readonly tables: ReadonlySet<string>;
   readonly database: string;
+  /** The words of an ALTER of this one table, in lower case; undefined for other statements, which may do anything. */
+  readonly altering: ReadonlySet<string> | undefined;
 }
+
+/** Longer statements may do anything: what the log holds ahead is kept in memory. */
+const LONGEST_ALTER = 4096;
 
 export class DdlHorizon {
   readonly #options: DdlHorizonOptions;
@@ -39,12 +44,18 @@ export class DdlHorizon {
     this.#options = options;
   }
 
-  /** Whether a statement that was seen behind `after` changed the table, or its whole database. */
-  touches(ref: TableRef, after: BinlogPosition): boolean {
+  /** Whether a statement that was seen behind `after` changed the table, or its whole database; but for an ALTER whose words are of no matter. */
+  touches(
+    ref: TableRef,
+    after: BinlogPosition,
+    isNoMatter: (words: ReadonlySet<string>) => boolean = () => false,
+  ): boolean {
     const key = tableRefKey(ref);
     return this.#seen.some(
-      (seen) =>
-        (seen.tables.has(key) || seen.database === ref.database) && compareBinlogPositions(seen.position, after) > 0,
+      ({ tables, database, position, altering }) =>
+        (tables.has(key) || database === ref.database) &&
+        compareBinlogPositions(position, after) > 0 &&
+        !(altering !== undefined && isNoMatter(altering)),
     );
   }
 
@@ -103,6 +114,7 @@ export class DdlHorizon {
       position,
       tables: new Set(tables.map((ref) => tableRefKey(foldRef(ref, this.#options.foldsNames)))),
       database: this.#options.foldsNames ? database.toLowerCase() : database,
+      altering: statement.length > LONGEST_ALTER ? undefined : alteringWords(statement, sessionDatabase),
     });
   }
 }

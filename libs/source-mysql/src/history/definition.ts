@@ -9,6 +9,8 @@ export interface DefinedColumn extends Omit<ColumnShape, 'nullable' | 'charset'>
   readonly charset: string | null;
   /** Bounds the time for which a row of a system-versioned table is current (MariaDB). */
   readonly bound?: 'start' | 'end' | undefined;
+  /** Computed where it is read (MariaDB). Definitions of before this was noted lack it. */
+  readonly virtual?: true | undefined;
 }
 
 export interface KeyPart {
@@ -42,6 +44,10 @@ export function periodOf({ columns, versioned }: TableDefinition): Period | null
   const end = columns.find(({ bound }) => bound === 'end')?.name;
   if (start !== undefined && end !== undefined) return { start, end, isHidden: false };
   return versioned ? HIDDEN_PERIOD : null;
+}
+
+export function virtualColumnsOf({ columns }: TableDefinition): readonly string[] {
+  return columns.flatMap(({ name, virtual }) => (virtual ? [name] : []));
 }
 
 export function primaryKeyOf(definition: TableDefinition): readonly string[] {
@@ -81,6 +87,7 @@ const COLUMN_FIELDS: Readonly<Record<keyof DefinedColumn, (value: unknown) => bo
   charset: (value) => value === null || IS_TEXT(value),
   members: (value) => Array.isArray(value) && value.every(IS_TEXT),
   bound: (value) => value === undefined || value === 'start' || value === 'end',
+  virtual: (value) => value === undefined || value === true,
 };
 
 /** From what a store gave back; undefined when it is no definition. */

@@ -5,21 +5,21 @@
  * 2. What holds at a place: the newest definition at or before it, changed by the statements between. What an operator said comes first.
  * 3. The catalogue is believed for a place only when no statement between there and now changed the table.
  * 4. What cannot be decided is an error that names the command that decides it; it is never guessed.
- * 5. Where table maps name their columns (`typesOnly`), only types that they do not tell are asked for: statements are followed without
+ * 5. Where table maps name their columns (`typesOnly`), only what they do not tell is asked for (types, and periods): statements are followed without
  *    asking the server, charsets stay unknown, and of a statement that is not followed only the columns that it names are in doubt.
  */
 import { type BinlogPosition, compareBinlogPositions, type Logger, type TableRef, tableRefKey } from '@mysync/core';
 import type { QueryContext } from '../binlog/query-context.ts';
 import type { TableMapColumn } from '../binlog/table-map.ts';
 import type { Charsets } from '../schema/charsets.ts';
+import { HIDDEN_PERIOD, leavesPeriod, type Period } from '../schema/period.ts';
 import type { LazySession } from '../server/lazy-session.ts';
-import { tokenize } from '../stream/sql-tokens.ts';
 import { readDatabaseCharset, readDefinition, withStorableMembers } from './catalogue.ts';
 import { Undecided } from './ddl/ddl-words.ts';
 import { type DdlSetting, interpret, type TableState } from './ddl/interpret.ts';
-import { type DdlTargets, ddlTargets } from './ddl/targets.ts';
+import { alteringWords, type DdlTargets, ddlTargets } from './ddl/targets.ts';
 import { type DdlHorizon, foldRef } from './ddl-horizon.ts';
-import type { TableDefinition } from './definition.ts';
+import { periodOf, type TableDefinition, virtualColumnsOf } from './definition.ts';
 import { type LogicalTypes, logicalTypesBy } from './doubtful-types.ts';
 import {
   type DefinitionOrigin,
@@ -47,16 +47,27 @@ export interface DefinitionsOptions {
 
 type StatementEntry = HistoryEntry & { readonly fact: Extract<HistoryFact, { kind: 'statement' }> };
 
+/** Of a table at a place. */
+export interface PeriodThen {
+  readonly period: Period | null;
+  /** Columns that are computed, as far as known. */
+  readonly virtual: readonly string[];
+}
+
 /** What holds at a place, and which statement it is that could not be followed. */
 interface Holding {
   readonly state: TableState;
   /** It is a definition as it was noted: no statement came after it. */
   readonly settled: boolean;
   readonly stuckAt: StatementEntry | undefined;
+  /** That statement may have changed which columns bound the rows of a versioned table. */
+  readonly doubtsPeriod: boolean;
 }
 
 /** Where only types are asked for: no length is too long for it. */
 const ANY_CHARSET = 'latin1';
+/** Of a table that is not looked at yet. */
+const NO_COLUMNS: TableDefinition = { columns: [], keys: [], charset: null, versioned: false, sequence: false };
 /** Definitions that are added at once. */
 const ADDED_AT_ONCE = 200;
 
@@ -137,6 +148,26 @@ export class Definitions {
     throw await this.#unknown(ref, at, holding, told);
   }
 
+  /**
+   * What bounds the rows of a table whose map has these columns, which name it but do not say what they are for; undefined where neither the
+   * statements nor the catalogue tell of this place.
+   */
+  async period(
+    ref: TableRef,
+    columns: readonly string[],
+    at: BinlogPosition,
+    boundary: BinlogPosition,
+  ): Promise<PeriodThen | undefined> {
+    const { state, stuckAt, doubtsPeriod } = await this.#settle(ref, at, boundary);
+    if (state.kind === 'known' && !doubtsPeriod) {
+      if (stuckAt !== undefined || hasColumns(state.definition, columns)) return periodThen(state.definition);
+    }
+    const now = await this.#fromCatalogue(ref, at, boundary, (definition, words) =>
+      leavesPeriod(words, periodOf(definition)),
+    );
+    return now === undefined ? undefined : periodThen(now);
+  }
+
   async #unknown(ref: TableRef, at: BinlogPosition, { stuckAt }: Holding, reason: string): Promise<Error> {
     if (stuckAt === undefined) return await this.stop('SOURCE_SCHEMA_UNKNOWN', ref, at, '', reason);
     return await this.stop('SOURCE_DDL_UNDECIDED', ref, stuckAt.position, stuckAt.fact.statement, reason);
@@ -204,19 +235,22 @@ export class Definitions {
     const known = now ?? (holding.state.kind === 'known' ? holding.state.definition : undefined);
     if (known === undefined) return holding;
     await this.#options.index.add([fact(ref, at, known, now === undefined ? 'statements' : 'catalogue')]);
-    return { state: { kind: 'known', definition: known }, settled: true, stuckAt: undefined };
+    return { state: { kind: 'known', definition: known }, settled: true, stuckAt: undefined, doubtsPeriod: false };
   }
 
+  /** As the catalogue has it, unless a statement behind `at` changed the table, other than by an ALTER whose words are of no matter. */
   async #fromCatalogue(
     ref: TableRef,
     at: BinlogPosition,
     boundary: BinlogPosition,
+    isNoMatter: (definition: TableDefinition, words: ReadonlySet<string>) => boolean = () => false,
   ): Promise<TableDefinition | undefined> {
     const { horizon, session } = this.#options;
-    if (horizon.touches(ref, at)) return undefined;
+    if (horizon.touches(ref, at, (words) => isNoMatter(NO_COLUMNS, words))) return undefined;
     const definition = await session.use((open) => readDefinition(open, ref));
     await horizon.extend(boundary);
-    return horizon.touches(ref, at) ? undefined : definition;
+    if (definition === undefined) return undefined;
+    return horizon.touches(ref, at, (words) => isNoMatter(definition, words)) ? undefined : definition;
   }
 
   async #holding(ref: TableRef, at: BinlogPosition, inclusive: boolean): Promise<Holding> {
@@ -230,6 +264,7 @@ export class Definitions {
         ? { kind: 'known', definition: base.fact.definition }
         : { kind: 'unknown', why: 'no definition from before is known' };
     let stuckAt: StatementEntry | undefined;
+    let doubtsPeriod = false;
     let settled = base !== undefined;
     for (const entry of entries) {
       if (!isStatement(entry)) continue;
@@ -239,9 +274,16 @@ export class Definitions {
       const next = await this.#apply(entry, ref, state);
       if (next.kind !== 'unknown') {
         state = next;
-        if (next.kind === 'gone' || entry.fact.base !== '' || !this.#options.typesOnly) stuckAt = undefined;
-      } else if (this.#options.typesOnly && state.kind === 'known' && isAlterOf(entry)) {
-        state = { kind: 'known', definition: withoutNamed(state.definition, entry.fact.statement) };
+        if (next.kind === 'gone' || entry.fact.base !== '' || !this.#options.typesOnly) {
+          stuckAt = undefined;
+          doubtsPeriod = false;
+        }
+        continue;
+      }
+      const words = alteringWords(entry.fact.statement, entry.fact.database);
+      if (this.#options.typesOnly && state.kind === 'known' && words !== undefined) {
+        doubtsPeriod ||= !leavesPeriod(words, periodOf(state.definition));
+        state = { kind: 'known', definition: withoutNamed(state.definition, words) };
         stuckAt ??= entry;
       } else if (state.kind !== 'unknown' || (stuckAt === undefined && entry.fact.base === 'creates')) {
         // the first that could not be followed is the one to ask about
@@ -249,7 +291,7 @@ export class Definitions {
         stuckAt = entry;
       }
     }
-    return { state, settled, stuckAt };
+    return { state, settled, stuckAt, doubtsPeriod };
   }
 
   async #apply(entry: StatementEntry, ref: TableRef, before: TableState): Promise<TableState> {
@@ -311,16 +353,20 @@ function whyNot(state: Exclude<TableState, { kind: 'known' }>): string {
   return state.kind === 'gone' ? 'by the statements of the log there is no such table' : state.why;
 }
 
-/** Of this one table alone. */
-function isAlterOf({ fact: { statement, database } }: StatementEntry): boolean {
-  const { tables, sources } = ddlTargets(statement, database);
-  return tables.length === 1 && sources.length === 0 && /^\s*alter\b/i.test(statement);
+function periodThen(definition: TableDefinition): PeriodThen {
+  return { period: periodOf(definition), virtual: virtualColumnsOf(definition) };
 }
 
 /** An ALTER TABLE changes the type of no BINARY, UUID or INET column that it does not name. */
-function withoutNamed(definition: TableDefinition, statement: string): TableDefinition {
-  const named = new Set(tokenize(statement).map(({ text }) => text.toLowerCase()));
-  return { ...definition, columns: definition.columns.filter(({ name }) => !named.has(name.toLowerCase())) };
+function withoutNamed(definition: TableDefinition, words: ReadonlySet<string>): TableDefinition {
+  return { ...definition, columns: definition.columns.filter(({ name }) => !words.has(name.toLowerCase())) };
+}
+
+/** Whether a map with these columns may be of such a table. */
+function hasColumns(definition: TableDefinition, columns: readonly string[]): boolean {
+  const hidden = periodOf(definition)?.isHidden === true ? [HIDDEN_PERIOD.start, HIDDEN_PERIOD.end] : [];
+  const names = [...definition.columns.map(({ name }) => name), ...hidden];
+  return names.join('\0').toLowerCase() === columns.join('\0').toLowerCase();
 }
 
 function isStatement(entry: HistoryEntry): entry is StatementEntry {

@@ -4,6 +4,7 @@ import type { RowValues } from '@mysync/wire';
 import { RowReader } from '../binlog/row-reader.ts';
 import type { HeldColumns, RowsEvent } from '../binlog/rows-event.ts';
 import type { KnownTable } from '../schema/table-book.ts';
+import { withoutDoubted } from './doubted-columns.ts';
 import { keyLiteral, rawReader } from './key-literal.ts';
 
 export interface PartialChange {
@@ -45,11 +46,12 @@ export function* readPartialRows(rows: RowsEvent, options: PartialImagesOptions)
     const [before, rawBefore] = image(held.before);
     const [after, rawAfter] = image(held.after);
     if (at === from) throw new RangeError('a row without bytes');
-    yield {
+    const change = {
       before,
       after: after === null ? null : merge(after, before, table, options.untold),
       keyLiterals: rawAfter === null ? undefined : literals(table, keys, rawAfter, rawBefore),
     };
+    yield table.doubted === null ? change : withoutDoubted(change, table.doubted);
   }
 }
 

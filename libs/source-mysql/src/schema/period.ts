@@ -17,6 +17,7 @@ export interface Period {
 /** That of a table whose definition names none. */
 export const HIDDEN_PERIOD: Period = { start: 'row_start', end: 'row_end', isHidden: true };
 export const HIDDEN_COLUMNS = 2;
+/** Digits of the seconds of a bound. */
 const DIGITS = 6;
 
 /** A key without the column that the server added to it. */
@@ -34,45 +35,23 @@ export function rowPeriodOf(columns: readonly string[], period: Period): RowPeri
   return { end, published };
 }
 
-/** What the catalogue tells of now. */
-interface TableNow {
-  readonly period: Period | null;
-  readonly columnNames: ReadonlySet<string>;
+/**
+ * Whether a table map, which names its columns but not what they are for, may be that of a table with a period: two TIMESTAMP(6) NOT NULL,
+ * of which each of its keys has one. Tables that are versioned by transaction numbers have no rows in the log.
+ */
+export function mayHavePeriod(columns: readonly TableMapColumn[], key: readonly string[]): boolean {
+  const bounds = columns.filter(isBound).map((column) => column.name);
+  return bounds.length >= 2 && (key.length === 0 || key.some((name) => bounds.includes(name)));
 }
 
-/**
- * The period of rows whose map names their columns, but not what they are for: the catalogue of now tells, where it still can. `unclear`: the
- * table may have been versioned then and is not any more, or its period has other names now; its rows cannot be told from its history.
- */
-export function periodInLog(
-  columns: readonly TableMapColumn[],
-  key: readonly string[],
-  now: TableNow | undefined,
-): { readonly period: Period; readonly rows: RowPeriod } | 'unclear' | null {
-  const names = columns.map((column) => column.name);
-  const bounds = new Set(columns.filter(isBound).map((column) => column.name));
-  // every key of a versioned table has one of the bounds in it
-  const mayBe = (candidates: ReadonlySet<string>): boolean =>
-    candidates.size >= 2 && (key.length === 0 || key.some((name) => candidates.has(name)));
-  // of a table that is gone nothing stays wrong: its DROP or RENAME follows
-  const period = now === undefined ? HIDDEN_PERIOD : now.period;
-  if (period !== null) {
-    const isTheirs = ({ name }: TableMapColumn): boolean => name === period.start || name === period.end;
-    const bound = columns.filter((column) => isTheirs(column) && (isBound(column) || isTransactionBound(column)));
-    const rows = rowPeriodOf(names, period);
-    if (rows !== undefined && mayBe(new Set(bound.map(({ name }) => name)))) return { period, rows };
-  }
-  // columns that are there and bound nothing never did: a period ends with its columns
-  const own = (name: string): boolean =>
-    now?.columnNames.has(name) === true && name !== period?.start && name !== period?.end;
-  return mayBe(new Set([...bounds].filter((name) => !own(name)))) ? 'unclear' : null;
+/** Whether an ALTER TABLE whose words these are, in lower case, leaves alone which columns bound a table's rows, if it is followed or not. */
+export function leavesPeriod(words: ReadonlySet<string>, period: Period | null): boolean {
+  if (PERIOD_WORDS.some((word) => words.has(word))) return false;
+  return period === null || !(words.has(period.start.toLowerCase()) || words.has(period.end.toLowerCase()));
 }
+
+const PERIOD_WORDS = ['versioning', 'system_time', 'row', 'period'] as const;
 
 function isBound({ type, size, nullable }: TableMapColumn): boolean {
   return type === TYPE.TIMESTAMP2 && size === DIGITS && !nullable;
-}
-
-/** Of a table that is versioned by transaction: the server logs statements that change it as text, and hardly ever its rows. */
-function isTransactionBound({ type, unsigned, nullable }: TableMapColumn): boolean {
-  return type === TYPE.LONGLONG && unsigned && !nullable;
 }

@@ -2,18 +2,19 @@
  * What the stream knows of tables: for each, the map it saw last and what was made of it.
  *
  * A table map is looked at once per version: equal bytes mean an equal table, until a statement changes it. What the map does not say is
- * asked then: MariaDB's logical types from the definitions by position, whether a key is the primary one from the catalogue.
+ * asked then: MariaDB's logical types and periods from the definitions by position, whether a key is the primary one from the catalogue.
  */
 import { type BinlogPosition, formatBinlogPosition, formatTableRef, type TableRef, tableRefKey } from '@mysync/core';
 import { compileTable } from '@mysync/wire';
 import { columnReader } from '../binlog/row-reader.ts';
 import { readTableMap, type TableMap, type TableMapColumn } from '../binlog/table-map.ts';
 import { sourceErrors } from '../errors.ts';
-import { periodOf, primaryKeyOf, type TableDefinition, uniqueKeysOf } from '../history/definition.ts';
+import { periodOf, primaryKeyOf, type TableDefinition, uniqueKeysOf, virtualColumnsOf } from '../history/definition.ts';
 import type { Definitions } from '../history/definitions.ts';
 import { isDoubtful, type LogicalTypes } from '../history/doubtful-types.ts';
 import { fit, Misfit } from '../history/fit.ts';
 import type { ResolvedOptions } from '../options.ts';
+import { type DoubtedColumns, doubtedColumns } from '../reread/doubted-columns.ts';
 import type { LazySession } from '../server/lazy-session.ts';
 import { compileTranscription, type TranscribedTable } from '../transcribe/compile-table.ts';
 import type { RowPeriod } from '../transcribe/current-rows.ts';
@@ -21,7 +22,7 @@ import type { Charsets } from './charsets.ts';
 import type { ColumnShape } from './column-shape.ts';
 import { shapeOf } from './from-table-map.ts';
 import { buildSchema, chooseKey, type KeyChoice, keyInLog } from './key-choice.ts';
-import { periodInLog, rowPeriodOf, withoutEnd } from './period.ts';
+import { mayHavePeriod, type Period, rowPeriodOf, withoutEnd } from './period.ts';
 import { type CascadingKey, readCascades, readTableFacts } from './table-facts.ts';
 
 export interface KnownTable extends TranscribedTable {
@@ -29,6 +30,8 @@ export interface KnownTable extends TranscribedTable {
   readonly columnCount: number;
   /** Its rows cannot be told from the history that is logged with them. */
   readonly isUnclear: boolean;
+  /** Columns whose values in the log are not always those of the row. */
+  readonly doubted: DoubtedColumns | null;
 }
 
 export interface TableBookOptions extends Pick<ResolvedOptions, 'captures' | 'tableRule' | 'logger'> {
@@ -36,7 +39,7 @@ export interface TableBookOptions extends Pick<ResolvedOptions, 'captures' | 'ta
   readonly session: LazySession;
   readonly charsets: Charsets;
   /** For what table maps do not say; undefined: on MySQL nothing, where maps without full metadata are an error. */
-  readonly definitions?: Pick<Definitions, 'typesOnly' | 'logicalTypes' | 'at' | 'stop'> | undefined;
+  readonly definitions?: Pick<Definitions, 'typesOnly' | 'logicalTypes' | 'period' | 'at' | 'stop'> | undefined;
   /** Captured tables that are there at the start. */
   readonly listed: readonly TableRef[];
   /** By key: tables that were captured before, and may be gone. What this book learns is added, for the next one. */
@@ -55,6 +58,8 @@ interface TableMeaning {
   readonly shapes: readonly ColumnShape[];
   readonly key: KeyChoice;
   readonly period: RowPeriod | 'unclear' | null;
+  /** Computed columns, where there is a period. */
+  readonly virtual: ReadonlySet<string>;
 }
 
 interface Page {
@@ -197,7 +202,8 @@ export class TableBook {
     const schema = buildSchema(ref, shapes.slice(0, period?.published), key, rule);
     const plan = compileTable({ schema, ...(rule.partitionBy === undefined ? {} : { partitionBy: rule.partitionBy }) });
     const readers = columns.map((column, i) => columnReader(column, shapes[i] as ColumnShape, charsets));
-    return { ref, columnCount: map.columnCount, isUnclear, ...compileTranscription(plan, readers, period) };
+    const doubted = period === null ? null : doubtedColumns(shapes, meaning.virtual, key.rule !== 'row-hash');
+    return { ref, columnCount: map.columnCount, isUnclear, doubted, ...compileTranscription(plan, readers, period) };
   }
 
   async #fromMap(
@@ -217,14 +223,33 @@ export class TableBook {
     await this.#prepare(columns.map((column) => charsets.charsetOf(column.collationId)));
     const logical = await this.#logicalTypes(columns, ref, at, boundary);
     const named = map.primaryKey.map((index) => columns[index]?.name ?? '');
-    const found = this.#options.flavor === 'mariadb' ? periodInLog(columns, named, facts) : null;
-    const versioned = found === 'unclear' ? null : found;
+    const period = await this.#period(columns, named, ref, at, boundary);
     return {
       columns,
       shapes: columns.map((column) => shapeOf(column, ref, charsets, logical)),
-      key: keyInLog(withoutEnd(named, versioned?.period ?? null), facts),
-      period: found === 'unclear' ? found : (found?.rows ?? null),
+      key: keyInLog(withoutEnd(named, period?.period ?? null), facts),
+      period: period === undefined ? 'unclear' : (period?.rows ?? null),
+      virtual: new Set([...(period?.virtual ?? []), ...(facts?.virtual ?? [])]),
     };
+  }
+
+  /** By the definition of then; undefined where nothing tells: its rows cannot be told from the history that may stand between them. */
+  async #period(
+    columns: readonly TableMapColumn[],
+    key: readonly string[],
+    ref: TableRef,
+    at: BinlogPosition,
+    boundary: BinlogPosition,
+  ): Promise<
+    { readonly period: Period; readonly rows: RowPeriod; readonly virtual: readonly string[] } | null | undefined
+  > {
+    const { flavor, definitions } = this.#options;
+    if (flavor === 'mysql' || !mayHavePeriod(columns, key)) return null;
+    const names = columns.map((column) => column.name);
+    const then = await definitions?.period(ref, names, at, boundary);
+    if (then === undefined || then.period === null) return then && null;
+    const rows = rowPeriodOf(names, then.period);
+    return rows === undefined ? undefined : { period: then.period, rows, virtual: then.virtual };
   }
 
   async #logicalTypes(
@@ -245,7 +270,7 @@ export class TableBook {
     at: BinlogPosition,
     boundary: BinlogPosition,
   ): Promise<TableMeaning | null> {
-    const { definitions, charsets } = this.#options;
+    const { definitions, charsets, session } = this.#options;
     if (definitions === undefined || definitions.typesOnly) {
       throw sourceErrors.SOURCE_ROW_METADATA_MISSING({
         message: `the log does not name the columns of ${formatTableRef(ref)}`,
@@ -261,7 +286,11 @@ export class TableBook {
     try {
       const fitted = fit(definition, map.bareColumns, ref, charsets);
       const key = chooseKey(fitted.shapes, primaryKeyOf(definition), uniqueKeysOf(definition));
-      return { ...fitted, key, period: rowPeriodIn(definition, fitted.columns) };
+      const period = rowPeriodIn(definition, fitted.columns);
+      // definitions of before virtual columns were noted do not tell
+      const facts = period === null ? undefined : await session.use((open) => readTableFacts(open, ref));
+      const virtual = new Set([...virtualColumnsOf(definition), ...(facts?.virtual ?? [])]);
+      return { ...fitted, key, period, virtual };
     } catch (error) {
       if (!(error instanceof Misfit)) throw error;
       throw await definitions.stop('SOURCE_SCHEMA_MISFIT', ref, at, '', error.message);

@@ -9,8 +9,8 @@ export interface TableFacts {
   readonly ref: TableRef;
   /** Of a system-versioned table: its rows are current for a time, its keys are told without it. */
   readonly period: Period | null;
-  /** Empty on MySQL. */
-  readonly columnNames: ReadonlySet<string>;
+  /** Columns that are computed where they are read; empty on MySQL. */
+  readonly virtual: readonly string[];
   readonly sequence: boolean;
   readonly primaryKey: readonly string[];
   /** Column names of the unique keys that name every row (no NULL, no prefix, no expression), in the server's order. */
@@ -60,7 +60,7 @@ export async function readTableFacts(session: ServerSession, ref: TableRef): Pro
   return {
     ref,
     period,
-    columnNames: new Set(columns.map(({ name }) => name)),
+    virtual: columns.flatMap(({ name, isVirtual }) => (isVirtual ? [name] : [])),
     sequence: type === 'SEQUENCE',
     primaryKey: named(keys.get('PRIMARY')),
     uniqueKeys: [...keys].filter(([name, key]) => name !== 'PRIMARY' && key.namesRows).map(([, key]) => named(key)),
@@ -71,18 +71,20 @@ export interface ColumnRole {
   readonly name: string;
   /** ROW START or ROW END, or the expression of a generated column; '' for others. */
   readonly generated: string;
+  readonly isVirtual: boolean;
 }
 
 /** Of a MariaDB table. */
 export async function readColumnRoles(session: ServerSession, ref: TableRef): Promise<readonly ColumnRole[]> {
   const rows = await session.query(
-    `SELECT COLUMN_NAME AS name, GENERATION_EXPRESSION AS expression
+    `SELECT COLUMN_NAME AS name, GENERATION_EXPRESSION AS expression, EXTRA AS extra
      FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?`,
     [ref.database, ref.table],
   );
   return rows.map((row) => ({
     name: row['name'] ?? '',
     generated: row['expression'] ?? '',
+    isVirtual: /\bVIRTUAL GENERATED\b/.test(row['extra'] ?? ''),
   }));
 }
 

@@ -237,7 +237,7 @@ export class MappedRows {
     const from = tail.length;
     try {
       const rows = readRowsEvent(event, table.columnCount);
-      if (!rows.isWhole) {
+      if (!rows.isWhole || table.doubted !== null) {
         return this.#complete(table, event, rows, spot, owner).catch((error: unknown) => {
           throw unreadableRows(error, table, spot);
         });
@@ -255,7 +255,7 @@ export class MappedRows {
     return undefined;
   }
 
-  /** Of an event whose images lack columns. */
+  /** Of an event whose images lack columns, or may hold values that are not the row's. */
   async #complete(
     table: KnownTable,
     event: LogEvent,

@@ -17,6 +17,8 @@ export function readColumnDefinition(words: DdlWords, setting: TypeSetting): Rea
   let nullable: boolean | undefined = type.serial ? false : undefined;
   let bound: DefinedColumn['bound'];
   let isVersioned = false;
+  let isComputed = false;
+  let isStored = false;
   let key: TableKey['kind'] | undefined = type.serial ? 'unique' : undefined;
   for (;;) {
     if (words.take('NOT', 'NULL')) nullable = false;
@@ -34,19 +36,24 @@ export function readColumnDefinition(words: DdlWords, setting: TypeSetting): Rea
     else if (words.takeAny('GENERATED ALWAYS AS ROW START', 'AS ROW START')) bound = 'start';
     else if (words.takeAny('GENERATED ALWAYS AS ROW END', 'AS ROW END')) bound = 'end';
     else if (words.takeAny('WITH SYSTEM VERSIONING')) isVersioned = true;
+    else if (words.takeAny('GENERATED ALWAYS AS', 'AS')) {
+      words.skipParens();
+      isComputed = true;
+    } else if (words.takeAny('STORED', 'PERSISTENT')) isStored = true;
     else if (!skipAttribute(words)) break;
   }
   // a TIMESTAMP without a word is NOT NULL on servers without explicit_defaults_for_timestamp: its table map says
   const { serial: _, ...shape } = type;
   const column = { ...shape, name, nullable: nullable ?? (type.base === 'timestamp' ? null : true) };
-  const bounding = bound === undefined ? column : { ...column, bound, nullable: false };
+  const virtual = isComputed && !isStored && setting.flavor === 'mariadb' ? ({ virtual: true } as const) : {};
+  const bounding = bound === undefined ? { ...column, ...virtual } : { ...column, bound, nullable: false };
   return { column: key === 'primary' ? { ...bounding, nullable: false } : bounding, key, isVersioned };
 }
 
 /** What changes neither the row nor its key. False at the end of the definition. */
 function skipAttribute(words: DdlWords): boolean {
   if (words.takeAny('AUTO_INCREMENT', 'VISIBLE', 'INVISIBLE', 'NOT SECONDARY')) return true;
-  if (words.takeAny('WITHOUT SYSTEM VERSIONING', 'VIRTUAL', 'STORED', 'PERSISTENT')) return true;
+  if (words.takeAny('WITHOUT SYSTEM VERSIONING', 'VIRTUAL')) return true;
   if (words.takeAny('NOT ENFORCED', 'ENFORCED')) return true;
   if (words.takeAny('COMMENT', 'ENGINE_ATTRIBUTE', 'SECONDARY_ENGINE_ATTRIBUTE')) {
     words.symbol('=');
@@ -61,10 +68,6 @@ function skipAttribute(words: DdlWords): boolean {
   if (words.takeAny('SRID', 'REF_SYSTEM_ID')) {
     words.symbol('=');
     words.number();
-    return true;
-  }
-  if (words.takeAny('GENERATED ALWAYS AS', 'AS')) {
-    words.skipParens();
     return true;
   }
   if (words.take('CONSTRAINT')) {

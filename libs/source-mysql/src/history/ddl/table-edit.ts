@@ -140,7 +140,8 @@ export class TableEdit {
       throw new Undecided(`it converts members of ${column.name} that are not plain ASCII before and after`);
     }
     const { serial: _, ...type } = withCharset({ ...column, serial: false }, charset);
-    const converted = { ...type, name: column.name, nullable: column.nullable };
+    const virtual = column.virtual === undefined ? {} : { virtual: column.virtual };
+    const converted = { ...type, name: column.name, nullable: column.nullable, ...virtual };
     const bytes = TEXT_BYTES[column.base];
     if (bytes === undefined || charset === 'binary') return converted;
     if (column.charset === null) throw new Undecided(`the charset of ${column.name} is not known`);

@@ -30,6 +30,13 @@ export function ddlTargets(statement: string, database: string): DdlTargets {
   return NONE;
 }
 
+/** The words and names of an ALTER of one table alone, which keeps its name, in lower case; undefined for anything else. */
+export function alteringWords(statement: string, database: string): ReadonlySet<string> | undefined {
+  const { tables, sources } = ddlTargets(statement, database);
+  const words = tokenize(statement).map(({ text }) => text.toLowerCase());
+  return tables.length === 1 && sources.length === 0 && words[0] === 'alter' ? new Set(words) : undefined;
+}
+
 function created(words: SqlWords): DdlTargets {
   words.take('OR', 'REPLACE');
   if (words.take('DATABASE') || words.take('SCHEMA')) return ofDatabase(words);
