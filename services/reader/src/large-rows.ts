@@ -92,7 +92,7 @@ export class LargeRows {
     const place = placeOf(entry);
     const isWithheld = message.operation === 'withheld';
     if (isWithheld) metrics.reader.withheldRows.inc({ source, table: place.table });
-    const name = `${message.operation === 'withheld'} ${place.table}`;
+    const name = `${isWithheld} ${place.table}`;
     const nowMs = clock.monotonic();
     const told = this.#told.get(name) ?? { atMs: Number.NEGATIVE_INFINITY, untold: 0 };
     this.#told.set(name, told);

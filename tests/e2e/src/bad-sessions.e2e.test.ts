@@ -1,7 +1,6 @@
 /** What a session or an administrator of the source can do wrong: the reader stops before it, for good, and says how to go on. */
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
-import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { assertTold, Pipeline, runMysync, startServer, type TestServer, until } from '@mysync/harness';
 
@@ -32,7 +31,7 @@ async function streaming(sourceConfig: Readonly<Record<string, unknown>> = {}): 
 
 /** "Start again with a snapshot": without checkpoint, into a new topic, the sink emptied. */
 async function startedAgain(pipeline: Pipeline): Promise<void> {
-  rmSync(join(pipeline.folder, 'checkpoints', `${pipeline.database}.json`));
+  rmSync(pipeline.checkpointFile);
   await pipeline.redis?.client('cli', ['FLUSHALL']);
   const sourceConfig = { ...pipeline.options.sourceConfig, topic: `${pipeline.database}-2` };
   await pipeline.configure({ ...pipeline.options, sourceConfig });

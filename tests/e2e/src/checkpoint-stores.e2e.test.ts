@@ -1,15 +1,8 @@
 /** The reader on each store of checkpoints: killed again and again under load, nothing is lost; whoever looks on sees the position. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  type MysyncProcess,
-  Pipeline,
-  type PipelineOptions,
-  randomName,
-  runMysync,
-  sharedServer,
-} from '@mysync/harness';
-import { createConnection } from 'mysql2/promise';
+import { type MysyncProcess, Pipeline, type PipelineOptions, runMysync } from '@mysync/harness';
+import { CheckpointDatabase } from './checkpoint-database.fixture.ts';
 
 const LIVES = 4;
 
@@ -52,28 +45,10 @@ for (const transport of ['kafka', 'log'] as const) {
 }
 
 test('a table of the very server that is read', async () => {
-  const server = await sharedServer('mariadb');
-  const address = {
-    host: server.get('MYSQL_HOST'),
-    port: Number(server.get('MYSQL_PORT')),
-    user: server.get('MYSQL_USER'),
-    password: server.get('MYSQL_PASSWORD'),
-  };
-  const database = randomName('checkpoints');
-  const sql = await createConnection(address);
-  await sql.query(`CREATE DATABASE ${database}`);
-  const { host, port, user, password } = address;
-  try {
-    await livesOf({
-      transport: 'log',
-      sinks: ['redis'],
-      config: {
-        checkpoint: { kind: 'mysql', mysql: { host: `${host}:${port}`, user, password, database } },
-        reader: { checkpointMs: 50 },
-      },
-    });
-  } finally {
-    await sql.query(`DROP DATABASE ${database}`);
-    await sql.end();
-  }
+  await using database = await CheckpointDatabase.create();
+  await livesOf({
+    transport: 'log',
+    sinks: ['redis'],
+    config: { checkpoint: database.config, reader: { checkpointMs: 50 } },
+  });
 });

@@ -76,7 +76,7 @@ test('F1: a second reader with a copy of the checkpoint takes over; the older on
   await pipeline.equal(['t']);
   await older.logged(/"msg":"reading the log"/);
   const copy = join(folder, 'copied-checkpoints');
-  cpSync(join(folder, 'checkpoints', `${pipeline.database}.json`), join(copy, `${pipeline.database}.json`));
+  cpSync(pipeline.checkpointFile, join(copy, `${pipeline.database}.json`));
   await using newer = new MysyncProcess(['reader', '--config', pipeline.configFile, `--checkpoint.path=${copy}`]);
   await newer.logged(/"msg":"reading the log"/);
   for (let id = 100; id < 200; id += 1) await sql.query('INSERT INTO t VALUES (?, ?)', [id, 'while both ran']);

@@ -34,7 +34,7 @@ for (const life of lives) {
     await using pipeline = await Pipeline.create({ transport: 'log', sinks: ['redis'], source: SOURCE });
     const { sql } = pipeline;
     await sql.query('CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(200))');
-    const path = join(pipeline.folder, 'checkpoints', `${pipeline.database}.json`);
+    const path = pipeline.checkpointFile;
     let reader = pipeline.start('reader');
     await reader.logged(/"msg":"started"/);
     await sql.query('BEGIN');

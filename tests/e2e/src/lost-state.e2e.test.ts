@@ -38,10 +38,6 @@ async function drained({ transport = 'log' }: Start = {}): Promise<Pipeline> {
   return pipeline;
 }
 
-function checkpointFile(pipeline: Pipeline): string {
-  return join(pipeline.folder, 'checkpoints', `${pipeline.database}.json`);
-}
-
 async function failing(pipeline: Pipeline, verb = 'reader'): Promise<string> {
   const { code, stderr } = await runMysync([...verb.split(' '), '--config', pipeline.configFile]);
   assert.equal(code, 1, stderr);
@@ -58,7 +54,7 @@ async function goesOn(pipeline: Pipeline): Promise<void> {
 
 test('a checkpoint file that is cut, damaged or not ours: nothing is touched, and a copy of it mends', async () => {
   await using pipeline = await drained();
-  const file = checkpointFile(pipeline);
+  const file = pipeline.checkpointFile;
   const good = readFileSync(file, 'utf8');
   const [header = '', body = ''] = good.split('\n');
   for (const [name, text] of [
@@ -85,7 +81,7 @@ test('a checkpoint file that is cut, damaged or not ours: nothing is touched, an
 test('the checkpoint of another source', async () => {
   await using pipeline = await drained();
   await using other = await drained();
-  const file = checkpointFile(pipeline);
+  const file = pipeline.checkpointFile;
   const good = readFileSync(file);
   cpSync(checkpointFile(other), file);
   assertTold(await failing(pipeline), {
@@ -99,7 +95,7 @@ test('the checkpoint of another source', async () => {
 
 test('a log without its checkpoint: the checkpoint put back, or a new topic', async () => {
   await using pipeline = await drained();
-  const file = checkpointFile(pipeline);
+  const file = pipeline.checkpointFile;
   const aside = `${file}.aside`;
   const expected = {
     code: 'READER_LOG_WITHOUT_CHECKPOINT',
@@ -150,7 +146,7 @@ test('a topic of Kafka that was deleted and made anew', async () => {
 
 /** As the remedies say: without checkpoint, a new snapshot; the writer refuses the old contents of its sink until it is rebuilt. */
 async function rebuild(pipeline: Pipeline): Promise<void> {
-  rmSync(checkpointFile(pipeline));
+  rmSync(pipeline.checkpointFile);
   await pipeline.sql.query('DELETE FROM t WHERE id % 5 = 0');
   const reader = pipeline.start('reader');
   await reader.logged(/"msg":"reader started"/);

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type MysyncProcess, Pipeline, type PipelineOptions, randomName, sharedServer, until } from '@mysync/harness';
-import { createConnection } from 'mysql2/promise';
+import { type MysyncProcess, Pipeline, type PipelineOptions, until } from '@mysync/harness';
+import { CheckpointDatabase } from './checkpoint-database.fixture.ts';
 
 /** The largest of a gauge's values in a process, or undefined before it has one. */
 async function gauge(process: MysyncProcess, name: string): Promise<number | undefined> {
@@ -52,23 +52,8 @@ for (const transport of ['kafka', 'log'] as const) {
 }
 
 test('J1: kafka, checkpoints in MySQL: a leader that wakes behind its successor writes nothing and ends', async () => {
-  const server = await sharedServer('mariadb');
-  const host = server.get('MYSQL_HOST');
-  const port = Number(server.get('MYSQL_PORT'));
-  const login = { user: server.get('MYSQL_USER'), password: server.get('MYSQL_PASSWORD') };
-  const database = randomName('checkpoints');
-  const sql = await createConnection({ host, port, ...login });
-  await sql.query(`CREATE DATABASE ${database}`);
-  try {
-    const mysql = { host: `${host}:${port}`, ...login, database };
-    await frozenLeader({
-      transport: 'kafka',
-      config: { checkpoint: { kind: 'mysql', mysql }, reader: { checkpointMs: 50 } },
-    });
-  } finally {
-    await sql.query(`DROP DATABASE ${database}`);
-    await sql.end();
-  }
+  await using database = await CheckpointDatabase.create();
+  await frozenLeader({ transport: 'kafka', config: { checkpoint: database.config, reader: { checkpointMs: 50 } } });
 });
 
 test('J4: lag is near 0 at idle, also after a restart, grows while the sink is stuck, and is never negative', async () => {

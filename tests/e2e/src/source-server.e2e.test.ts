@@ -1,6 +1,5 @@
 /** The source's server between two lives of the reader: another one stands in its place, or its old files are purged while nothing of ours changes. */
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import { assertClean, assertTold, Pipeline, runMysync, startServer, until } from '@mysync/harness';
 
@@ -32,7 +31,7 @@ test('E2: the checkpoint of idle tables follows the log, so that old files may b
       return (await names()).length === 1;
     });
     await until('the checkpoint is in the newest file', async () => {
-      const text = readFileSync(join(pipeline.folder, 'checkpoints', `${pipeline.database}.json`), 'utf8');
+      const text = readFileSync(pipeline.checkpointFile, 'utf8');
       return text.includes(`"${(await names())[0]}"`);
     });
     await first.kill();

@@ -64,6 +64,11 @@ export class Pipeline implements AsyncDisposable {
     return join(this.folder, 'mysync.yaml');
   }
 
+  /** Of checkpoints in files, the default. */
+  get checkpointFile(): string {
+    return join(this.folder, 'checkpoints', `${this.database}.json`);
+  }
+
   /** The section `transport` as it was made, to be changed by `configure`. */
   get transportConfig(): Readonly<Record<string, unknown>> {
     return this.#config(this.options)['transport'] as Record<string, unknown>;
@@ -118,9 +123,8 @@ export class Pipeline implements AsyncDisposable {
 
   /** Waits until the reader's first snapshot is over: a reader that ends before begins it anew. Checkpoints must be in files. */
   async snapshotDone(): Promise<void> {
-    const file = join(this.folder, 'checkpoints', `${this.database}.json`);
     await until('the snapshot is done', async () => {
-      const text = await readFile(file, 'utf8').catch(() => '');
+      const text = await readFile(this.checkpointFile, 'utf8').catch(() => '');
       const { snapshot } = JSON.parse(text.split('\n')[1] ?? '{}') as { snapshot?: { state: string } };
       return snapshot?.state === 'done';
     });
