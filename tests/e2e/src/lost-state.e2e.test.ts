@@ -83,7 +83,7 @@ test('the checkpoint of another source', async () => {
   await using other = await drained();
   const file = pipeline.checkpointFile;
   const good = readFileSync(file);
-  cpSync(checkpointFile(other), file);
+  cpSync(other.checkpointFile, file);
   assertTold(await failing(pipeline), {
     code: 'READER_CHECKPOINT_OF_OTHER_SOURCE',
     where: [new RegExp(other.database), new RegExp(`source ${pipeline.database}`)],
