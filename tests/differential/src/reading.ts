@@ -92,7 +92,11 @@ class Reading implements ReadingResult {
 
   #take(item: SourceItem): void {
     this.copy.apply(item);
-    if (item.kind === 'unseen') this.unseen.add(tableRefKey(item.table));
+    if (item.kind === 'unseen') {
+      this.unseen.add(tableRefKey(item.table));
+      // every statement was noted: what a table was is always known
+      if (item.cause === 'versioning') this.differences.push(`${item.table.table} may have been versioned`);
+    }
     if (item.kind !== 'row' || !isMark(item)) return;
     const message = this.#marks.decode(item.payload) as RowMessage;
     if (message.schema.table !== MARKS) return;

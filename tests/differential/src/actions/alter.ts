@@ -42,8 +42,6 @@ const WIDE = /ucs2|utf16|utf32/;
 function versioning(world: World, table: WorldTable): Change | undefined {
   const { random } = world;
   if (!table.versioned) return { sql: 'ADD SYSTEM VERSIONING', rekeys: false };
-  // see the exclusions
-  if (!world.asksLater) return undefined;
   const bounds = table.columns.filter(({ isBound }) => isBound).map(({ name }) => quoteName(name));
   const [bound] = bounds;
   if (bound !== undefined && random.chance(0.5)) {

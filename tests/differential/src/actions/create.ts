@@ -26,11 +26,12 @@ export function columnDefinition(world: World): { readonly sql: string } {
   };
 }
 
-function generated({ random }: World): string {
+function generated(world: World): string {
+  const { random } = world;
   const kind = random.pick(['STORED', 'VIRTUAL']);
   return random.pick([
     `BIGINT AS (${COUNTER} * 2) ${kind}`,
-    `VARCHAR(40) AS (CONCAT('v', ${COUNTER} % 7)) ${kind}`,
+    `${world.longTexts ? 'TEXT' : 'VARCHAR(40)'} AS (CONCAT('v', ${COUNTER} % 7)) ${kind}`,
     `DECIMAL(20,3) GENERATED ALWAYS AS (${COUNTER} / 3) ${kind}`,
     `DOUBLE AS (${COUNTER} / 7) ${kind}`,
     `VARBINARY(20) AS (UNHEX(LPAD(HEX(${COUNTER}), 10, '0'))) ${kind}`,
