@@ -30,6 +30,8 @@ export type ClearBatch = Omit<ApplyBatch, 'changes'> & { readonly changes: reado
 export interface KeyedCommand {
   readonly key: string;
   readonly command: readonly Argument[];
+  /** It touches further keys of the slot (a row's index sets). */
+  readonly stays?: boolean;
 }
 
 /** One server or a cluster: what differs between them. */

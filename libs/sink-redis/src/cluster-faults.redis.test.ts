@@ -41,6 +41,38 @@ test('slots that move under pipelines of 1000 commands: nothing lost, nothing st
   assert.ok(moves >= 3 && doubts.length > 0, `${moves} moves`);
 });
 
+test('a slot of which a row has moved and its index has not, or the other way round: waited for', async () => {
+  for (const [what, isMoved, answer] of [
+    ['the row has moved', (key: string) => !key.includes(':named:') && !key.includes(':m:'), /'ASK /],
+    ['its index has moved', (key: string) => key.includes(':named:'), /'ERR /],
+  ] as const) {
+    await using server = await startServer('redis-cluster');
+    await using nodes = new RedisCluster(server);
+    const indexes = [{ key: '{{{key}}}:named:{column:name}', kind: 'set' as const }];
+    const tables = [{ match: '*.*', as: 'hash' as const, key: '{{{key}}}:row', indexes }];
+    await using sink = sinkOn(nodes, { tables, commandTimeoutMs: 1_000 });
+    const writer = await TrialWriter.start(sink, stream);
+    await writer.applied(0, put(schema, itemRow(7, 'old'), 1));
+    const slot = keySlot('{7}:row');
+    const owner = await nodes.owner(slot);
+    const target = nodes.clients.find((client) => client !== owner) as Redis;
+    const finish = await nodes.beginMove(slot, target);
+    const keys = (await owner.call('CLUSTER', 'GETKEYSINSLOT', String(slot), '100')) as string[];
+    const { host, port } = target.options;
+    await owner.call('MIGRATE', String(host), String(port), '', '0', '5000', 'KEYS', ...keys.filter(isMoved));
+    const change = put(schema, itemRow(7, 'new'), 2);
+    await assert.rejects(writer.apply(change), (error) => {
+      assert.ok(isMysyncError(error, 'SINK_UNREACHABLE') && error.retriable, String(error));
+      assert.match(error.message, answer, what);
+      return true;
+    });
+    await finish();
+    await nodes.settled();
+    await writer.applied(0, change);
+    assert.deepEqual((await target.keys('{7}:*')).sort(), ['{7}:named:new', '{7}:row'], what);
+  }
+});
+
 test('a slot that nobody takes for its own: told, and waited for', async () => {
   await using server = await startServer('redis-cluster');
   await using nodes = new RedisCluster(server);

@@ -114,6 +114,7 @@ export class Cluster implements RedisBackend {
       const head = ['EVALSHA', script.sha, String(keys.length + 1), keys[0] ?? '', ...keys];
       return {
         slot,
+        stays: this.#settings.indexed,
         command: [...head, isRepair ? 'r' : '', '', '', '', '-', String(places.length), keep, ...more, ...args],
       };
     });
@@ -173,7 +174,9 @@ export class Cluster implements RedisBackend {
   }
 
   async ask(commands: readonly KeyedCommand[], signal: AbortSignal): Promise<readonly unknown[]> {
-    const requests = commands.map(({ key, command }): SlotRequest => ({ slot: keySlot(key), command }));
+    const requests = commands.map(
+      ({ key, command, stays = false }): SlotRequest => ({ slot: keySlot(key), command, stays }),
+    );
     return noErrors(await this.#router.run(requests, signal), 'the cluster');
   }
 

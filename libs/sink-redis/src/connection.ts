@@ -2,7 +2,7 @@ import { causeText } from '@mysync/core';
 import { sinkErrors } from '@mysync/sink';
 import { Redis } from 'ioredis';
 import { EncodedCommand } from './encoded-command.ts';
-import { isReply, openingFailure, redisFailure } from './failure.ts';
+import { isReply, noDatabase, openingFailure, redisFailure } from './failure.ts';
 import type { RedisAddress, RedisSettings } from './options.ts';
 
 export type Argument = string | Buffer;
@@ -41,14 +41,13 @@ export class RedisConnection {
 
   /** Rejects with a catalogue error; takes `connectTimeoutMs` at most, handshake included. */
   static async open(address: RedisAddress, settings: RedisSettings): Promise<RedisConnection> {
-    const { username, password, tls, db, connectTimeoutMs } = settings;
+    const { username, password, tls, connectTimeoutMs } = settings;
     const redis = new Redis({
       host: address.host,
       port: address.port,
       ...(username === undefined ? {} : { username }),
       ...(password === undefined ? {} : { password }),
       ...(tls === undefined ? {} : { tls }),
-      db,
       connectionName: 'mysync',
       disableClientInfo: true,
       lazyConnect: true,
@@ -63,6 +62,7 @@ export class RedisConnection {
     const deadline = setTimeout(() => connection.destroy('no answer to the handshake'), connectTimeoutMs);
     try {
       await redis.connect();
+      await connection.#select();
       await connection.#askLimits();
     } catch (error) {
       connection.destroy('not connected');
@@ -71,6 +71,16 @@ export class RedisConnection {
       clearTimeout(deadline);
     }
     return connection;
+  }
+
+  /** Not ioredis's own SELECT: of that one only a text is told, with no command. */
+  async #select(): Promise<void> {
+    const { db } = this.settings;
+    if (db === 0) return;
+    const [reply] = await this.callAll([['SELECT', String(db)]]);
+    if (!(reply instanceof Error)) return;
+    this.#failure ??= noDatabase(reply, this.name, this.settings);
+    throw this.#failure;
   }
 
   async #askLimits(): Promise<void> {

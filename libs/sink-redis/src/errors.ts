@@ -29,6 +29,11 @@ export const redisErrors = errorCatalogue({
   REDIS_VERSION_OLD: { remedy: 'Use Redis 6.2 or later, or a compatible server.', retriable: false },
   REDIS_EVICTION: { remedy: 'CONFIG SET maxmemory-policy noeviction', retriable: false },
   REDIS_READ_ONLY: { remedy: 'Name the master (or use cluster: true), not a replica.', retriable: true },
+  REDIS_DB_UNKNOWN: {
+    remedy:
+      "Set the sink's db (or the number at the end of its url) to a database that the server has: below its setting `databases`; 0 where it is a node of a cluster, or behind a proxy that knows no SELECT. Then restart the writer.",
+    retriable: false,
+  },
   REDIS_REPLY_UNEXPECTED: {
     remedy:
       'Redis answered with an error that MySync does not know. Nothing was skipped: mend its cause and restart the writer.',

@@ -37,7 +37,6 @@ test('Redis errors by their code: again later, or never', () => {
 test('what keeps a connection from being opened passes, but for credentials', () => {
   for (const [message, code, retriable] of [
     ['ERR max number of clients reached', 'SINK_UNREACHABLE', true],
-    ['ERR DB index is out of range', 'SINK_UNREACHABLE', true],
     ['LOADING Redis is loading the dataset in memory', 'SINK_UNREACHABLE', true],
     ['WRONGPASS invalid username-password pair or user is disabled.', 'SINK_DENIED', false],
     ['NOAUTH HELLO must be called with the client already authenticated', 'SINK_DENIED', false],

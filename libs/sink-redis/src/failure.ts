@@ -27,13 +27,24 @@ export function noErrors(replies: readonly unknown[], where: string): readonly u
 }
 
 /**
- * What keeps a connection from being opened. Only denied credentials are final: the rest (no room for another client, no such database, a
- * proxy's own refusal) mostly has no code word, and passes as the server's settings do.
+ * What keeps a connection from being opened. Only denied credentials are final: the rest (no room for another client, a proxy's own refusal) mostly has no code word, and passes as the server's settings do.
  */
 export function openingFailure(error: unknown, where: string): MysyncError {
   const failure = redisFailure(error, where);
   if (failure.code !== 'REDIS_REPLY_UNEXPECTED') return failure;
   return sinkErrors.SINK_UNREACHABLE({ message: failure.message, where: { server: where } });
+}
+
+/** The server refused the database: by the command that is refused, since the reply has no code word. */
+export function noDatabase(
+  error: unknown,
+  where: string,
+  { sinkName, db }: { sinkName: string; db: number },
+): MysyncError {
+  const failure = redisFailure(error, where);
+  if (failure.code !== 'REDIS_REPLY_UNEXPECTED') return failure;
+  const message = `${failure.message}: database ${db} cannot be used`;
+  return redisErrors.REDIS_DB_UNKNOWN({ message, where: { key: `sinks.${sinkName}.db`, server: where } });
 }
 
 /** `where`: the server, as host:port. The text of the cause only: ioredis keeps a failed command's arguments on the error. */

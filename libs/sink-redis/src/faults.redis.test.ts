@@ -255,7 +255,7 @@ test('eviction, role and password are found by the check; no error shows the pas
   admin.disconnect();
 });
 
-test('a server that has no room for another client, or whose handshake fails otherwise: again later; wrong credentials are final', async () => {
+test('a server that has no room for another client, again later; wrong credentials, and a database that it has not, are final', async () => {
   await using server = await startServer('redis', { args: ['--databases', '4'] });
   const address = addressOf(server);
   using admin = Object.assign(new Redis(address), { [Symbol.dispose]: () => admin.disconnect() });
@@ -269,8 +269,20 @@ test('a server that has no room for another client, or whose handshake fails oth
     await admin.config('SET', 'maxclients', '100');
     assert.equal(await sink.readMarker(stream), null, 'it was let in as soon as there was room');
   }
-  await using nowhere = sinkOn(address, { ...login, db: 9 });
-  await assert.rejects(nowhere.readMarker(stream), retriable('SINK_UNREACHABLE'));
+  for (const options of [{ db: 9 }, { ...login, db: 9 }]) {
+    await using nowhere = sinkOn(address, { ...options, name: 'cache' });
+    for (let time = 0; time < 2; time += 1) {
+      await assert.rejects(nowhere.readMarker(stream), (error) => {
+        assert.ok(isMysyncError(error, 'REDIS_DB_UNKNOWN') && !error.retriable, String(error));
+        assert.equal(error.where.key, 'sinks.cache.db');
+        return true;
+      });
+    }
+    assert.deepEqual(
+      (await nowhere.check()).map(({ level, code }) => `${level} ${code}`),
+      ['error REDIS_DB_UNKNOWN'],
+    );
+  }
   await using stranger = sinkOn(address, { ...login, password: 'falsch' });
   await assert.rejects(stranger.readMarker(stream), (error) => isMysyncError(error, 'SINK_DENIED') && !error.retriable);
 });

@@ -22,6 +22,8 @@ export interface RedisInspectorOptions {
   readonly deletedTtlSeconds: number;
   /** Keys of several rows may stand in one command. */
   readonly oneSlot: boolean;
+  /** Rows are members of index sets. */
+  readonly indexed: boolean;
   mapper(schema: TableSchema): TableMapper;
   encoder(stream: StreamRef): RowEncoder;
 }
@@ -110,7 +112,7 @@ export class RedisInspector implements SinkInspector {
     version: bigint,
     signal: AbortSignal,
   ): Promise<readonly Refusal[]> {
-    const { backend, names, deletedTtlSeconds } = this.#options;
+    const { backend, names, deletedTtlSeconds, indexed } = this.#options;
     const companions = targets.map((target) => names.companion(target));
     const records = await this.#read(companions, signal);
     const places: number[] = [];
@@ -120,7 +122,7 @@ export class RedisInspector implements SinkInspector {
       const [key, companion] = [targets[at] as string, companions[at] as string];
       const gone = `${versionText(version)}-${record.slice(17, 37)}`;
       const args = ['r', '', '', '', '-', '1', String(deletedTtlSeconds), 'd', gone];
-      return [{ key, command: ['EVAL', applyScript.text, '3', key, key, companion, ...args] }];
+      return [{ key, command: ['EVAL', applyScript.text, '3', key, key, companion, ...args], stays: indexed }];
     });
     const replies = (await backend.ask(commands, signal)) as readonly ScriptReply[];
     return replies.flatMap((reply, at): Refusal[] => {

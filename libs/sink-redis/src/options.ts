@@ -34,6 +34,8 @@ export interface RedisAddress {
 }
 
 export interface RedisSinkOptions {
+  /** Of the sink in the configuration, for errors. Default `NAME`. */
+  readonly name?: string;
   /** One server: the first that answers as a master. Cluster: seeds. */
   readonly hosts: readonly RedisAddress[];
   readonly cluster?: boolean;
@@ -56,6 +58,7 @@ export interface RedisSinkOptions {
 
 /** Options with everything filled in. */
 export interface RedisSettings {
+  readonly sinkName: string;
   readonly hosts: readonly RedisAddress[];
   readonly cluster: boolean;
   readonly username: string | undefined;
@@ -67,10 +70,13 @@ export interface RedisSettings {
   readonly connectTimeoutMs: number;
   readonly commandTimeoutMs: number;
   readonly chunkRows: number;
+  /** Rows are members of index sets. */
+  readonly indexed: boolean;
 }
 
 export function redisSettings(options: RedisSinkOptions): RedisSettings {
   return {
+    sinkName: options.name ?? 'NAME',
     hosts: options.hosts,
     cluster: options.cluster ?? false,
     username: options.username,
@@ -82,5 +88,6 @@ export function redisSettings(options: RedisSinkOptions): RedisSettings {
     connectTimeoutMs: options.connectTimeoutMs ?? 5_000,
     commandTimeoutMs: options.commandTimeoutMs ?? 10_000,
     chunkRows: options.chunkRows ?? 100,
+    indexed: options.tables.some(({ indexes = [] }) => indexes.length > 0),
   };
 }

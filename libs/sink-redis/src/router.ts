@@ -9,6 +9,8 @@ import { addressName, type ClusterMaster, parseAddress, SlotMap } from './slot-m
 export interface SlotRequest {
   readonly slot: number;
   readonly command: readonly Argument[];
+  /** It touches further keys of the slot: it waits until the slot has moved, since the other node does not say that it lacks them. */
+  readonly stays?: boolean;
 }
 
 interface Pending {
@@ -18,6 +20,8 @@ interface Pending {
   readonly asking: boolean;
   /** Where it was last sent to and what was said there, when it was not executed. */
   readonly why: string;
+  /** It was answered by an error without a code, while nothing was known to move. */
+  readonly refused?: true;
 }
 
 /** A slot on its way: some keys are here, some there. It passes. */
@@ -32,6 +36,8 @@ const QUICK_ROUNDS = 5;
  *    ends, and commands for one key (there is at most one in a call) never overtake each other.
  * 2. Redirections are followed command by command: MOVED makes the slot map be read again, ASK asks once elsewhere, TRYAGAIN waits.
  *    Everything that a command can be told without having been executed is retried here until `commandTimeoutMs`.
+ *    An error without a code (ERR) may be that of a script whose further keys are on their way, in one of several wordings: it is one when the
+ *    slot is being moved by that node, or when it does not come a second time.
  * 3. A connection that breaks fails the call, after the other masters have answered: what was executed is unknown, so the
  *    caller sends its whole batch again.
  * 4. Another owner of a slot, or a connection that was replaced, is a doubt.
@@ -102,10 +108,16 @@ export class ClusterRouter {
     const again: Pending[] = [];
     let pause = false;
     let place = 0;
-    for (const { at, asking } of group.pending) {
+    let moving: Promise<ReadonlySet<number>> | null = null;
+    for (const { at, asking, refused } of group.pending) {
       if (asking) place++;
       const answer = answers[place++];
-      const next = answer instanceof Error ? this.#redirect(at, answer, connection) : null;
+      let next = answer instanceof Error ? this.#redirect(at, requests[at], answer, connection) : null;
+      if (answer instanceof Error && replyCode(answer) === 'ERR') {
+        moving ??= movingSlots(connection, signal);
+        const isMoving = (await moving).has(requests[at]?.slot ?? 0);
+        if (isMoving || refused === undefined) next = this.#again(at, answer, connection, isMoving);
+      }
       if (next === null) replies[at] = answer;
       else {
         again.push(next);
@@ -116,11 +128,12 @@ export class ClusterRouter {
   }
 
   /** What to do with a command that was not executed; null when the error is the answer. */
-  #redirect(at: number, error: Error, connection: RedisConnection): Pending | null {
+  #redirect(at: number, request: SlotRequest | undefined, error: Error, connection: RedisConnection): Pending | null {
     const code = replyCode(error);
     const target = error.message.split(' ')[2] ?? '';
     const why = `'${error.message}' of ${connection.name}`;
     if (code === 'MOVED') this.#stale = true;
+    if (code === 'ASK' && request?.stays === true) return { at, address: null, asking: false, why };
     if (code === 'MOVED' || code === 'ASK') {
       return { at, address: parseAddress(target, connection.address), asking: code === 'ASK', why };
     }
@@ -130,8 +143,14 @@ export class ClusterRouter {
       return { at, address: null, asking: false, why };
     }
     if (code === 'CLUSTERDOWN' || code === 'MASTERDOWN' || code === 'LOADING') this.#stale = true;
-    const moving = code === 'TRYAGAIN' || code === 'CLUSTERDOWN' || isNonLocal(error);
+    const moving = code === 'TRYAGAIN' || code === 'CLUSTERDOWN';
     return moving ? { at, address: null, asking: false, why } : null;
+  }
+
+  #again(at: number, error: Error, connection: RedisConnection, isMoving: boolean): Pending {
+    this.#stale = true;
+    const why = `'${error.message}' of ${connection.name}`;
+    return { at, address: null, asking: false, why, ...(isMoving ? {} : { refused: true }) };
   }
 
   /** What every master takes that we are connected to. */
@@ -246,7 +265,9 @@ function group(pending: readonly Pending[], requests: readonly SlotRequest[], ma
   return groups;
 }
 
-/** A script that asked for a key (of an index) that is on its way to another node: refused before the row's first write. */
-function isNonLocal(error: Error): boolean {
-  return error.message.includes('attempted to access a non local key');
+/** Slots that a node hands over or takes: `[93->-ID]` and `[93-<-ID]` on its own line. */
+async function movingSlots(connection: RedisConnection, signal: AbortSignal | undefined): Promise<ReadonlySet<number>> {
+  const nodes = String(await connection.call(['CLUSTER', 'NODES'], signal));
+  const own = nodes.split('\n').find((line) => line.includes('myself')) ?? '';
+  return new Set([...own.matchAll(/\[(\d+)-[<>]-/g)].map(([, slot]) => Number(slot)));
 }

@@ -50,6 +50,7 @@ export class RedisSink implements Sink {
       chunkRows: settings.chunkRows,
       deletedTtlSeconds: settings.deletedTtlSeconds,
       oneSlot: !settings.cluster,
+      indexed: settings.indexed,
       mapper: (schema) => this.#mapper(schema),
       encoder: (stream) => this.#encoder(stream),
     });

@@ -227,7 +227,7 @@ async function openKafka(config: Config, logger: Logger, metrics: Metrics): Prom
 export async function openSink(config: Config, name: string, source: string, logger: Logger): Promise<Sink> {
   const sink = required(config.sinks, name);
   const { partitionBy } = required(config.sources, source);
-  if (sink.kind === 'redis') return await openRedis(sink, partitionBy);
+  if (sink.kind === 'redis') return await openRedis(name, sink, partitionBy);
   return await openElasticsearch(name, sink, partitionBy, logger);
 }
 
@@ -251,10 +251,15 @@ export function rulesWithPartitionBy<R extends { readonly match: readonly string
   });
 }
 
-async function openRedis(sink: RedisConfig, partitionBy: Readonly<Record<string, readonly string[]>>): Promise<Sink> {
+async function openRedis(
+  name: string,
+  sink: RedisConfig,
+  partitionBy: Readonly<Record<string, readonly string[]>>,
+): Promise<Sink> {
   const { RedisSink } = await import('@mysync/sink-redis');
   const { hosts, db, encrypted } = redisStore(sink);
   return new RedisSink({
+    name,
     hosts,
     db,
     cluster: sink.cluster,
