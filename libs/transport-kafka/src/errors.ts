@@ -32,6 +32,11 @@ export const kafkaErrors = errorCatalogue({
       'Keep transport.kafka.sessionTimeoutMs within group.min.session.timeout.ms and group.max.session.timeout.ms of every broker, or change those settings.',
     retriable: false,
   },
+  KAFKA_PRODUCER_FORGOTTEN: {
+    remedy:
+      'Raise transactional.id.expiration.ms and producer.id.expiration.ms of every broker to a day at least (their defaults: 7 days, and one).',
+    retriable: false,
+  },
   KAFKA_TOPIC_INVALID: {
     remedy: 'Kafka refuses the topic: see the message for the name or the setting it does not accept.',
     retriable: false,

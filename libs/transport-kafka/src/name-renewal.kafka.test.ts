@@ -78,6 +78,18 @@ async function untilForgotten(
 const nameForgotten = async ({ name, numbers }: Canary): Promise<boolean> =>
   (await name.takeOver()).producerId !== numbers.producerId;
 
+test('the check tells of brokers that forget a producer sooner than a reader speaks to them again', async () => {
+  const told = async (transport: Transport): Promise<readonly string[]> =>
+    (await transport.check(spec(topicName())))
+      .filter(({ code }) => code === 'KAFKA_PRODUCER_FORGOTTEN')
+      .map(({ level, message }) => `${level} ${message.split(', and')[0]}`);
+  assert.deepEqual(await told(silent), [
+    'error transactional.id.expiration.ms of broker 1 is 1000',
+    'error producer.id.expiration.ms of broker 1 is 1000',
+  ]);
+  assert.deepEqual(await told(lively), ['ok the brokers remember a producer for longer than a reader keeps silent']);
+});
+
 test('a successor that publishes nothing keeps its name: a predecessor that wakes after the expiry is refused', async () => {
   const topic = await newTopic();
   const old = await silent.openPublisher({ topic, producer: topic, previous: null });

@@ -11,7 +11,8 @@ import { type Clock, causeText, isMysyncError, systemClock } from '@mysync/core'
 import { patiently } from './patience.ts';
 import type { ProducerNumbers } from './protocol/init-producer-id.ts';
 
-const SILENCE_PART = 6;
+/** Of the time between two renewals: after a silence of that length a reader asks before it sends. */
+export const SILENCE_PART = 6;
 const PAUSE_MS = 10_000;
 
 export interface NameRenewalOptions {

@@ -8,10 +8,12 @@ import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { isMysyncError } from '@mysync/core';
 import { TestServer, until } from '@mysync/harness';
+import kafkajs, { Kafka, logLevel } from 'kafkajs';
 import { createKafkaTransport } from './kafka-transport.ts';
 import type { KafkaOptions, KafkaSasl } from './options.ts';
 import { readAll, record, spec, topicName } from './testing.ts';
 
+const { AclOperationTypes, AclPermissionTypes, AclResourceTypes, ResourcePatternTypes } = kafkajs;
 const run = promisify(execFile);
 const PLAIN: KafkaSasl = { mechanism: 'plain', username: 'mysync', password: 'secret' };
 /** kafkajs logs in again 10 s before this is over. */
@@ -52,6 +54,9 @@ before(async () => {
     `advertised.listeners=PLAINTEXT://127.0.0.1:${port},SECURE://localhost:${port + 5},OPEN://127.0.0.1:${port + 6}`,
     'listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SECURE:SASL_SSL,OPEN:SASL_PLAINTEXT',
     'sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512',
+    'authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer',
+    'super.users=User:ANONYMOUS',
+    'allow.everyone.if.no.acl.found=true',
     'listener.name.open.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_mysync="secret";',
     `listener.name.open.plain.connections.max.reauth.ms=${SESSION_MS}`,
     `listener.name.open.scram-sha-256.sasl.jaas.config=${scram}`,
@@ -107,6 +112,40 @@ test('plain, without TLS', async () => {
 
 test('plain over TLS, with the authority given', async () => {
   await roundTrip({ brokers: [`localhost:${port + 5}`], sasl: PLAIN, tls: { ca: certificate } });
+});
+
+test('a user who may not see the settings of brokers is told mildly what was not looked at', async () => {
+  const options: KafkaOptions = { brokers: [`127.0.0.1:${port + 6}`], sasl: PLAIN };
+  const ofNames = async (): Promise<readonly string[]> => {
+    const transport = createKafkaTransport(options);
+    const findings = await transport.check(spec(topicName()));
+    await transport.close();
+    return findings
+      .filter(({ code }) => code === 'KAFKA_PRODUCER_FORGOTTEN')
+      .map(({ level, message }) => `${level} ${message}`);
+  };
+  assert.deepEqual(await ofNames(), ['ok the brokers remember a producer for longer than a reader keeps silent']);
+  const admin = new Kafka({ brokers: [`127.0.0.1:${port}`], logLevel: logLevel.NOTHING }).admin();
+  await admin.connect();
+  try {
+    const acl = {
+      resourceType: AclResourceTypes.CLUSTER,
+      resourceName: 'kafka-cluster',
+      resourcePatternType: ResourcePatternTypes.LITERAL,
+      principal: 'User:another',
+      host: '*',
+      operation: AclOperationTypes.DESCRIBE_CONFIGS,
+      permissionType: AclPermissionTypes.ALLOW,
+    };
+    await admin.createAcls({ acl: [acl] });
+    await until('the right is gone', async () => {
+      const [told = '', ...more] = await ofNames();
+      return more.length === 0 && /^ok .*could not be read .*DescribeConfigs/.test(told);
+    });
+    await admin.deleteAcls({ filters: [acl] });
+  } finally {
+    await admin.disconnect();
+  }
 });
 
 test('a wrong password is told as such', async () => {

@@ -1,21 +1,16 @@
 /** Whether the brokers take the session timeout of our groups: each coordinator goes by its own settings. */
-import { type Finding, isMysyncError } from '@mysync/core';
-import { BrokerError } from './broker-error.ts';
-import type { Cluster } from './cluster.ts';
+import type { Finding } from '@mysync/core';
+import type { BrokerSettings } from './broker-settings.ts';
 import { kafkaErrors } from './errors.ts';
-import type { NodeAddress } from './protocol/metadata.ts';
 
-const BROKER_RESOURCE = 4;
 const LEAST = 'group.min.session.timeout.ms';
 const MOST = 'group.max.session.timeout.ms';
 
 /** Nothing is said of brokers that do not answer, or do not show their settings to this user. */
-export async function checkSession(cluster: Cluster, nodes: readonly NodeAddress[]): Promise<Finding[]> {
-  const wanted = cluster.options.sessionTimeoutMs;
+export function sessionFindings(brokers: readonly BrokerSettings[], wanted: number): readonly Finding[] {
   const findings: Finding[] = [];
   let asked = 0;
-  for (const { nodeId } of nodes) {
-    const settings = await settingsOf(cluster, nodeId);
+  for (const { nodeId, settings } of brokers) {
     const [least, most] = [Number(settings.get(LEAST) ?? Number.NaN), Number(settings.get(MOST) ?? Number.NaN)];
     if (least <= wanted && wanted <= most) asked += 1;
     const limit = wanted < least ? `below ${LEAST} (${least})` : wanted > most ? `above ${MOST} (${most})` : null;
@@ -32,20 +27,4 @@ export async function checkSession(cluster: Cluster, nodes: readonly NodeAddress
 function refused(message: string): Finding {
   const code = 'KAFKA_SESSION_TIMEOUT';
   return { level: 'error', code, message, remedy: kafkaErrors.entries[code].remedy };
-}
-
-async function settingsOf(cluster: Cluster, nodeId: number): Promise<ReadonlyMap<string, string>> {
-  try {
-    const link = await cluster.link(nodeId, 'ask');
-    const answer = await link.call((broker) =>
-      broker.describeConfigs({ resources: [{ type: BROKER_RESOURCE, name: `${nodeId}` }] }),
-    );
-    const entries = answer.resources[0]?.configEntries ?? [];
-    return new Map(
-      entries.flatMap(({ configName, configValue }) => (configValue === null ? [] : [[configName, configValue]])),
-    );
-  } catch (error) {
-    if (error instanceof BrokerError || isMysyncError(error)) return new Map();
-    throw error;
-  }
 }

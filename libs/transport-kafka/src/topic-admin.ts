@@ -2,12 +2,14 @@
 import { causeText, type Finding, isMysyncError } from '@mysync/core';
 import { type OffsetRange, type TopicDescription, type TopicSpec, transportErrors } from '@mysync/transport';
 import { BrokerError, hasCode } from './broker-error.ts';
+import { brokerSettings } from './broker-settings.ts';
 import type { Cluster } from './cluster.ts';
 import { kafkaErrors } from './errors.ts';
+import { nameFindings } from './name-memory.ts';
 import { patiently } from './patience.ts';
 import { CODE, codeName } from './protocol/codes.ts';
 import type { TopicMetadata } from './protocol/metadata.ts';
-import { checkSession } from './session-limits.ts';
+import { sessionFindings } from './session-limits.ts';
 import { settingsFor, type TopicConfig, type Weakness, weaknessesOf, weaknessesOfNew } from './topic-settings.ts';
 
 const TOPIC_RESOURCE = 2;
@@ -64,7 +66,9 @@ export class TopicAdmin {
       const nodes = metadata.nodes.map(({ nodeId, host, port }) => `${nodeId} at ${host}:${port}`);
       const message = `Kafka answers; brokers: ${nodes.join(', ')}`;
       findings.push({ level: 'ok', code: 'TRANSPORT_UNREACHABLE', message, remedy: '' });
-      findings.push(...(await checkSession(this.#cluster, metadata.nodes)));
+      const brokers = await brokerSettings(this.#cluster, metadata.nodes);
+      const { sessionTimeoutMs, producerRenewalMs } = this.#cluster.options;
+      findings.push(...sessionFindings(brokers, sessionTimeoutMs), ...nameFindings(brokers, producerRenewalMs));
       await this.#checkTopic(spec, metadata.nodes.length, findings);
     } catch (error) {
       const code = isMysyncError(error) ? error.code : 'TRANSPORT_UNREACHABLE';

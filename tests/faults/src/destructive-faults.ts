@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MysyncProcess, runMysync, textConnection } from '@mysync/harness';
+import type { Connection } from 'mysql2/promise';
 import type { Dice } from './dice.ts';
 import type { FaultKind } from './fault-kinds.ts';
 import { Finding, untilMysync } from './finding.ts';
@@ -157,9 +158,16 @@ const tombstones: FaultKind = {
   settled: true,
   ends: true,
   strike: async (scene, dice) => {
-    for (const writer of scene.writers) await writer.kill();
-    const left = await scene.logEnds();
-    await churn(scene, left);
+    await withSql(scene, async (sql) => {
+      // rows that the sink has, and that are gone when the writers come back
+      const doomed = Array.from({ length: 200 }, (_, i) => [8_000_000 + i, 0, 0, 'doomed']);
+      await sql.query('REPLACE INTO bulk VALUES ?', [doomed]);
+      await sleep(2_000);
+      for (const writer of scene.writers) await writer.kill();
+      const left = await scene.logEnds();
+      await sql.query('DELETE FROM bulk WHERE id BETWEEN 8000000 AND 8999999');
+      await churn(scene, sql, left);
+    });
     return async () => {
       if (dice.chance(0.75)) {
         startWriters(scene);
@@ -178,23 +186,27 @@ const tombstones: FaultKind = {
 };
 
 /** Rows come and go until the log has been compacted beyond where the writers were. */
-async function churn(scene: Scene, left: readonly number[]): Promise<void> {
+async function churn(scene: Scene, sql: Connection, left: readonly number[]): Promise<void> {
+  const pad = 'z'.repeat(380);
+  const began = performance.now();
+  const end = began + CHURN_MS;
+  for (let round = 0, passed = false; !passed || performance.now() - began < 1.2 * FORGOTTEN_MS; round += 1) {
+    if (performance.now() > end)
+      throw new Finding(`the log was not compacted: ${left} then, ${await scene.logCleaned()} now`);
+    const rows = Array.from({ length: 500 }, (_, i) => [9_000_000 + i, round, 0, pad]);
+    await sql.query('REPLACE INTO bulk VALUES ?', [rows]);
+    await sql.query('DELETE FROM bulk WHERE id >= 9000000');
+    await sleep(50);
+    const cleaned = await scene.logCleaned();
+    passed = left.every((offset, partition) => (cleaned[partition] ?? 0) > offset + 100);
+  }
+}
+
+async function withSql(scene: Scene, use: (sql: Connection) => Promise<void>): Promise<void> {
   const sql = await textConnection(scene.address);
   try {
     await sql.query(`USE \`${scene.database}\``);
-    const pad = 'z'.repeat(380);
-    const began = performance.now();
-    const end = began + CHURN_MS;
-    for (let round = 0, passed = false; !passed || performance.now() - began < 1.2 * FORGOTTEN_MS; round += 1) {
-      if (performance.now() > end)
-        throw new Finding(`the log was not compacted: ${left} then, ${await scene.logCleaned()} now`);
-      const rows = Array.from({ length: 500 }, (_, i) => [9_000_000 + i, round, 0, pad]);
-      await sql.query('REPLACE INTO bulk VALUES ?', [rows]);
-      await sql.query('DELETE FROM bulk WHERE id >= 9000000');
-      await sleep(50);
-      const cleaned = await scene.logCleaned();
-      passed = left.every((offset, partition) => (cleaned[partition] ?? 0) > offset + 100);
-    }
+    await use(sql);
   } finally {
     await sql.end();
   }
