@@ -24,6 +24,8 @@ test('of a halted partition everything that its error says is shown', () => {
       {
         sink: 'cache',
         source: 'shop',
+        parked: { 'shop.orders': 2, 'shop.items': 1 },
+        deadLetters: { open: { 'shop.orders': 1 }, records: 4 },
         partitions: [
           { ...partition, partition: 0, state: 'running', detail: '' },
           { ...partition, partition: 1, state: 'halted', detail },
@@ -36,6 +38,8 @@ test('of a halted partition everything that its error says is shown', () => {
   assert.match(lines.find((line) => line.includes('halted')) ?? '', /WRITER_CHANGE_REFUSED: the sink cannot take/);
   for (const line of detail.split('\n').slice(1)) assert.ok(lines.includes(`  ${line}`), line);
   assert.ok(!text.includes('  partition 0:'));
+  assert.ok(lines.includes('  3 keys set aside (shop.orders 2, shop.items 1): mysync dlq list --sink cache'));
+  assert.ok(lines.includes('  1 dead letter (shop.orders 1): mysync dlq list --sink cache'));
 });
 
 test('tables that the log does not hold whole are named', () => {

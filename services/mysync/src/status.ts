@@ -8,6 +8,17 @@ import { groupOf, openQuietTransport } from './compose.ts';
 import { type CommandContext, type CommonOptions, requireConfig } from './context.ts';
 import { EXIT, ExitRequest } from './exit-codes.ts';
 import { count, errorText, table } from './output.ts';
+import {
+  countsOf,
+  countsText,
+  type DeadLetterCount,
+  deadLetters,
+  merged,
+  type SinkPlace,
+  storedMarkers,
+  type TableCounts,
+  total,
+} from './set-aside.ts';
 import type { ProcessStatus } from './status-report.ts';
 
 const ANSWER_MS = 2_000;
@@ -37,9 +48,9 @@ export interface PartitionState {
   readonly endOffset: number;
   readonly backlog: number;
   readonly lagSeconds: number | null;
-  /** Keys that are set aside; null where no process answers for the partition. */
+  /** Keys that are set aside; null where neither process nor sink says. */
   readonly parkedKeys: number | null;
-  /** Since when rows that are gone from the source may stand in the sink (deletions that the log had forgotten); null when none do, or where no process answers. */
+  /** Since when rows that are gone from the source may stand in the sink (deletions that the log had forgotten); null when none do, or where neither process nor sink says. */
   readonly deletionsLostSince: string | null;
   readonly detail: string;
 }
@@ -48,6 +59,9 @@ export interface SinkState {
   readonly sink: string;
   readonly source: string;
   readonly partitions: readonly PartitionState[];
+  /** Keys that are set aside, by table: of the partitions that tell. */
+  readonly parked: TableCounts;
+  readonly deadLetters: DeadLetterCount;
 }
 
 export interface StatusReport {
@@ -83,7 +97,7 @@ export async function statusReport(config: Config): Promise<StatusReport> {
     try {
       for (const [sink, sinkConfig] of Object.entries(config.sinks)) {
         for (const source of sourcesOf(config, sinkConfig))
-          sinks.push(await sinkState(config, transport, live, sink, source));
+          sinks.push(await sinkState({ config, transport, live, unknown }, sink, source));
       }
     } finally {
       await transport.close();
@@ -134,20 +148,42 @@ function sourceState(source: string, live: ProcessStatus | null, checkpoint: Che
   };
 }
 
+interface Asking {
+  readonly config: Config;
+  readonly transport: Transport;
+  readonly live: ProcessStatus | null;
+  readonly unknown: { part: string; error: string }[];
+}
+
 async function sinkState(
-  config: Config,
-  transport: Transport,
-  live: ProcessStatus | null,
+  { config, transport, live, unknown }: Asking,
   sink: string,
   source: string,
 ): Promise<SinkState> {
   const writer = live?.writers.find((each) => each.sink === sink && each.source === source);
   const topic = topicOf(config, source);
-  if ((await transport.describeTopic(topic)) === null) return { sink, source, partitions: [] };
+  const described = await transport.describeTopic(topic);
+  if (described === null) {
+    return { sink, source, partitions: [], parked: {}, deadLetters: { open: {}, records: 0 } };
+  }
   const ranges = await transport.offsetRanges(topic);
   const committed = await transport.committedOffsets(topic, groupOf(config, sink, source));
+  const place: SinkPlace = { config, sink, source, topic: described };
+  // What a process here does not tell stands beside the sink's data.
+  const elsewhere = [...ranges.keys()].filter(
+    (each) => !writer?.partitions.some(({ partition }) => partition === each),
+  );
+  let stored: Awaited<ReturnType<typeof storedMarkers>> = new Map();
+  try {
+    stored = await storedMarkers(place, elsewhere);
+  } catch (error) {
+    unknown.push({ part: `what is set aside beside sink ${sink}`, error: errorText(error) });
+  }
+  const counts: TableCounts[] = [];
   const partitions = ranges.map((range, partition): PartitionState => {
+    const marker = stored.get(partition);
     const running = writer?.partitions.find((each) => each.partition === partition);
+    counts.push(running?.parkedByTable ?? countsOf(marker?.parked ?? []));
     const nextOffset = running?.nextOffset ?? committed[partition] ?? null;
     return {
       partition,
@@ -156,12 +192,12 @@ async function sinkState(
       endOffset: range.end,
       backlog: Math.max(0, range.end - Math.max(nextOffset ?? range.earliest, range.earliest)),
       lagSeconds: running?.lagSeconds ?? null,
-      parkedKeys: running?.parkedKeys ?? null,
-      deletionsLostSince: timeText(running?.deletionsLostSinceMs ?? null),
+      parkedKeys: running?.parkedKeys ?? (marker === undefined ? null : (marker?.parked?.length ?? 0)),
+      deletionsLostSince: timeText(running?.deletionsLostSinceMs ?? marker?.lost?.foundMs ?? null),
       detail: running?.detail ?? '',
     };
   });
-  return { sink, source, partitions };
+  return { sink, source, partitions, parked: merged(counts), deadLetters: await deadLetters(transport, place) };
 }
 
 export function statusText(report: StatusReport): string {
@@ -205,8 +241,13 @@ export function statusText(report: StatusReport): string {
       each.detail.split('\n', 1)[0] ?? '',
     ]);
     text.push(table([head, ...rows]).trimEnd());
-    const parked = sink.partitions.reduce((sum, each) => sum + (each.parkedKeys ?? 0), 0);
-    if (parked > 0) text.push(`  ${count(parked, 'key')} set aside: mysync dlq list --sink ${sink.sink}`);
+    const { parked, deadLetters: letters } = sink;
+    const list = `mysync dlq list --sink ${sink.sink}`;
+    if (total(parked) > 0) text.push(`  ${count(total(parked), 'key')} set aside (${countsText(parked)}): ${list}`);
+    if (letters.open === null) text.push(`  ${count(letters.records, 'record')} of dead letters: ${list}`);
+    else if (total(letters.open) > 0) {
+      text.push(`  ${count(total(letters.open), 'dead letter')} (${countsText(letters.open)}): ${list}`);
+    }
     for (const { partition, state, deletionsLostSince } of sink.partitions) {
       if (deletionsLostSince === null || state === 'halted') continue;
       text.push(

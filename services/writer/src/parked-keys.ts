@@ -140,6 +140,15 @@ export class ParkedKeys {
     return dropped;
   }
 
+  byTable(): Readonly<Record<string, number>> {
+    const counts: Record<string, number> = {};
+    for (const entry of this.#entries.values()) {
+      const table = formatTableRef(parkedRow(entry));
+      counts[table] = (counts[table] ?? 0) + 1;
+    }
+    return counts;
+  }
+
   /** What the sink calls the records of those rows of a table that are there. */
   targets(table: TableRef): ReadonlySet<string> {
     const targets = new Set<string>();

@@ -10,6 +10,7 @@ import type { DeadLetters } from './dead-letters.ts';
 import { DeletionWatch } from './deletion-watch.ts';
 import { writerErrors } from './errors.ts';
 import { newestStates } from './key-history.ts';
+import type { PartitionStatus } from './partition-status.ts';
 import type { PoisonPolicy } from './poison-handler.ts';
 import { SinkApplier } from './sink-applier.ts';
 import { type ApplyUnit, UnitBuilder } from './unit-builder.ts';
@@ -37,20 +38,6 @@ export interface PartitionLoopOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
-}
-
-/** What `mysync status` shows of a partition. */
-export interface PartitionStatus {
-  readonly partition: number;
-  readonly state: 'starting' | 'running' | 'retrying' | 'halted' | 'ended';
-  readonly nextOffset: number;
-  readonly endOffset: number;
-  readonly lagSeconds: number;
-  /** Keys that are set aside. */
-  readonly parkedKeys: number;
-  /** Since when rows that are gone from the source may stand in the sink, in milliseconds since 1970; null when none do. */
-  readonly deletionsLostSinceMs: number | null;
-  readonly detail: string;
 }
 
 /** A batch that holds nothing for the sink (heartbeats) moves the marker at most this often. */
@@ -176,6 +163,7 @@ export class PartitionLoop {
       endOffset: this.#endOffset,
       lagSeconds: this.#lag.current(),
       parkedKeys: this.#applier.parkedKeys,
+      parkedByTable: this.#applier.parkedByTable,
       deletionsLostSinceMs: this.#applier.lost?.foundMs ?? null,
       detail: this.#detail,
     };

@@ -88,6 +88,11 @@ export class SinkApplier {
     return this.#poison.parked.size;
   }
 
+  /** The same by table. */
+  get parkedByTable(): Readonly<Record<string, number>> {
+    return this.#poison.parked.byTable();
+  }
+
   /** Deletions that the log had forgotten, while rows of them may stand in the sink. */
   get lost(): LostDeletions | null {
     return this.#lost;

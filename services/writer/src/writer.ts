@@ -4,7 +4,8 @@ import type { Sink } from '@mysync/sink';
 import type { HealthReport, Metrics } from '@mysync/telemetry';
 import type { Consumer, TopicSpec, Transport } from '@mysync/transport';
 import { DeadLetterTopic } from './dead-letters.ts';
-import { PartitionLoop, type PartitionStatus } from './partition-loop.ts';
+import { PartitionLoop } from './partition-loop.ts';
+import type { PartitionStatus } from './partition-status.ts';
 import type { PoisonPolicy } from './poison-handler.ts';
 
 export interface WriterOptions {

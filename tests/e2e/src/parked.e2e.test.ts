@@ -69,8 +69,19 @@ test('Redis: a list stands at a key; the row waits there, its partition goes on,
   const port = Number(/"port":(\d+)/.exec(mysync.stderr)?.[1]);
   const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
   assert.match(metrics, /^mysync_writer_parked_keys\{.*\} 4$/m);
-  const status = await runMysync(['status', '--config', pipeline.configFile, `--telemetry.port=${port}`]);
-  assert.match(status.stdout, /4 keys set aside: mysync dlq list --sink redis/);
+  // of the process, and of the sink where no process answers
+  for (const [more, from] of [
+    [[`--telemetry.port=${port}`], /^Process \d+/],
+    [[], /^No process answers here/],
+  ] as const) {
+    const status = await runMysync(['status', '--config', pipeline.configFile, ...more]);
+    assert.equal(status.code, 0, status.stderr);
+    assert.match(status.stdout, from);
+    assert.ok(
+      status.stdout.includes(`4 keys set aside (${database}.t 4): mysync dlq list --sink redis`),
+      status.stdout,
+    );
+  }
 
   const refused = await dlq<Item[]>(pipeline, ['retry', first.id], 1);
   assert.deepEqual(
@@ -280,6 +291,8 @@ for (const transport of ['log', 'kafka'] as const) {
     await sql.query("INSERT INTO t VALUES (1, 'one'), (2, 'two'), (3, 'three'), (4, 'four')");
     const items = await listed(pipeline, ['1', '2', '3']);
     assert.deepEqual([...new Set(items.map(({ kind }) => kind))], ['dead-letter']);
+    const status = async (): Promise<string> => (await runMysync(['status', '--config', pipeline.configFile])).stdout;
+    assert.ok((await status()).includes(`  3 dead letters (${database}.t 3): mysync dlq list --sink redis`));
     await mysync.kill();
     for (const id of [1, 2, 3]) await redis?.client('cli', ['DEL', `${database}:t:${id}`]);
     mysync = pipeline.start('run');
@@ -305,7 +318,13 @@ for (const transport of ['log', 'kafka'] as const) {
     );
     await pipeline.equal(['t']);
     assert.deepEqual(await dlq<Item[]>(pipeline, ['list']), []);
+    assert.doesNotMatch(await status(), /dead letter|set aside/);
     await pipeline.stopped(mysync);
     assertClean(mysync.stderr, []);
+    await redis?.kill();
+    const away = await runMysync(['status', '--config', pipeline.configFile]);
+    assert.equal(away.code, 1);
+    assert.match(away.stdout, /what is set aside beside sink redis: unknown\nSINK_UNREACHABLE/);
+    assert.match(away.stdout, /^ +1 +not here/m);
   });
 }

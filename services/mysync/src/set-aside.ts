@@ -1,0 +1,88 @@
+/** What the sinks could not take, counted for `mysync status`: keys that are set aside, and dead letters. */
+import type { Config } from '@mysync/config';
+import { formatTableRef, silentLogger } from '@mysync/core';
+import type { TopicDescription, Transport } from '@mysync/transport';
+import { type AppliedMarker, LetterBox, type ParkedKey, parkedRow, parseMarker } from '@mysync/writer';
+import { deadLetterSpec, openSink } from './compose.ts';
+
+/** By table. */
+export type TableCounts = Readonly<Record<string, number>>;
+
+export interface DeadLetterCount {
+  /** Letters that nobody has settled; null where there are too many records to read them for a glance. */
+  readonly open: TableCounts | null;
+  /** Records in the topic of dead letters: letters, and what was done about them. */
+  readonly records: number;
+}
+
+export interface SinkPlace {
+  readonly config: Config;
+  readonly sink: string;
+  readonly source: string;
+  readonly topic: TopicDescription;
+}
+
+/** More than this are not read: `mysync dlq list` does. */
+const MOST_READ = 5_000;
+/** A glance waits no longer for a sink. */
+const ANSWER_MS = 5_000;
+
+/** The applied markers of these partitions, from the sink itself; null where it has none. Throws when the sink does not answer in time. */
+export async function storedMarkers(
+  { config, sink: name, source, topic }: SinkPlace,
+  partitions: readonly number[],
+): Promise<ReadonlyMap<number, AppliedMarker | null>> {
+  if (partitions.length === 0) return new Map();
+  const sink = await openSink(config, name, source, silentLogger);
+  let deadline: NodeJS.Timeout | undefined;
+  try {
+    const late = new Promise<never>((_, reject) => {
+      const error = new Error(`sink ${name} did not answer in ${ANSWER_MS} ms`);
+      deadline = setTimeout(() => reject(error), ANSWER_MS);
+    });
+    const read = async (partition: number): Promise<readonly [number, AppliedMarker | null]> => {
+      const text = await sink.readMarker({ topic: topic.name, partition });
+      return [partition, text === null ? null : parseMarker(text, { topic: topic.name, partition })];
+    };
+    return new Map(await Promise.race([Promise.all(partitions.map(read)), late]));
+  } finally {
+    clearTimeout(deadline);
+    await sink.close();
+  }
+}
+
+export async function deadLetters(transport: Transport, place: SinkPlace): Promise<DeadLetterCount> {
+  const { config, sink, source, topic } = place;
+  const spec = { ...deadLetterSpec(config, sink, source), partitions: topic.partitions };
+  if ((await transport.describeTopic(spec.name)) === null) return { open: {}, records: 0 };
+  const ranges = await transport.offsetRanges(spec.name);
+  const records = ranges.reduce((sum, { earliest, end }) => sum + end - earliest, 0);
+  if (records > MOST_READ) return { open: null, records };
+  const signal = AbortSignal.timeout(60_000);
+  const { open } = await new LetterBox({ transport, spec, sink, source, signal }).read();
+  const keys = open.map(({ key }) => Buffer.from(key, 'latin1').toString('base64'));
+  return { open: countsOf(keys.map((key) => ({ key }))), records };
+}
+
+export function countsOf(entries: readonly Pick<ParkedKey, 'key'>[]): TableCounts {
+  return merged(entries.map((entry) => ({ [formatTableRef(parkedRow(entry))]: 1 })));
+}
+
+export function merged(all: readonly TableCounts[]): TableCounts {
+  const counts = new Map<string, number>();
+  for (const each of all) {
+    for (const [table, count] of Object.entries(each)) counts.set(table, (counts.get(table) ?? 0) + count);
+  }
+  return Object.fromEntries([...counts].sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+export function total(counts: TableCounts): number {
+  return Object.values(counts).reduce((sum, count) => sum + count, 0);
+}
+
+/** `shop.items 1, shop.orders 3`. */
+export function countsText(counts: TableCounts): string {
+  return Object.entries(counts)
+    .map(([table, count]) => `${table} ${count}`)
+    .join(', ');
+}
