@@ -13,7 +13,7 @@ import { keySlot } from './slot.ts';
 const schema = items('db');
 const stream = { topic: 't', partition: 0 };
 
-test('slots that move under pipelines of 1000 commands: nothing lost, nothing stale', async () => {
+test('H6: slots that move under pipelines of 1000 commands: nothing lost, nothing stale', async () => {
   await using server = await startServer('redis-cluster');
   await using nodes = new RedisCluster(server);
   await using sink = sinkOn(nodes);
@@ -110,7 +110,7 @@ test('a master killed with -9 and started again in the middle of a load', async 
   assert.ok(report.retries > 0);
 });
 
-test('a replica takes over, by order and after a kill -9: what the master had not passed on is applied again', async () => {
+test('H6: a replica takes over, by order and after a kill -9: what the master had not passed on is applied again', async () => {
   await using server = await startServer('redis-cluster', { env: { REPLICAS: '1' } });
   await using nodes = new RedisCluster(server);
   await using sink = sinkOn(nodes);

@@ -3,7 +3,55 @@ import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { Pipeline, runMysync, until } from '@mysync/harness';
+import { Pipeline, runMysync, startServer, until } from '@mysync/harness';
+
+const SLOW = process.env['MYSYNC_SLOW'] === '1';
+const FAULTS = [
+  ...['source cut off', 'source silent', 'source slow', 'sink cut off', 'sink silent', 'sink slow'],
+  ...['reader killed', 'reader frozen', 'writer killed', 'writer frozen'],
+];
+
+interface DrillReport {
+  readonly ok: boolean;
+  readonly lost: number;
+  readonly wrong: number;
+  readonly stale: number;
+  readonly changes: number;
+  readonly looks: number;
+  readonly faults: readonly { readonly kind: string; readonly recoverySeconds: number }[];
+  readonly omitted: readonly { readonly faults: string }[];
+}
+
+/** All faults, and one of the user's own; the table is gone afterwards. */
+async function drilled(
+  { sql, database, folder, configFile }: Pipeline,
+  sink: string,
+  own: { readonly break: string; readonly mend: string },
+): Promise<DrillReport> {
+  const plan = join(folder, 'plan.json');
+  await writeFile(plan, JSON.stringify([{ name: 'a fault of mine', seconds: 0, ...own }]));
+  const args = ['drill', '--sink', sink, '--folder', join(folder, 'drill'), '--config', configFile];
+  const flags = ['--table', `${database}.drilled`, '--seconds', '1', '--plan', plan, '--json'];
+  const { code, stdout, stderr } = await runMysync([...args, ...flags], { timeoutMs: 600_000 });
+  assert.equal(code, 0, stderr);
+  const [tables] = await sql.query("SHOW TABLES LIKE 'drilled'");
+  assert.deepEqual(tables, []);
+  return JSON.parse(stdout) as DrillReport;
+}
+
+function assertSurvived(report: DrillReport, left: readonly string[]): void {
+  const { ok, lost, wrong, stale, faults: struck, omitted, changes, looks } = report;
+  assert.deepEqual([ok, lost, wrong, stale], [true, 0, 0, 0]);
+  assert.deepEqual(
+    omitted.map(({ faults }) => faults),
+    left,
+  );
+  assert.deepEqual(
+    struck.map(({ kind }) => kind),
+    [...FAULTS, 'a fault of mine'],
+  );
+  assert.ok(changes > 100 && looks > 10, JSON.stringify(report));
+}
 
 test('every fault is survived, and the report says so', async () => {
   await using pipeline = await Pipeline.create({
@@ -13,28 +61,22 @@ test('every fault is survived, and the report says so', async () => {
   });
   const { sql, database, folder, configFile } = pipeline;
   await sql.query('CREATE TABLE mine (id INT PRIMARY KEY, v INT); INSERT INTO mine VALUES (1, 1)');
-  const plan = join(folder, 'plan.json');
-  await writeFile(plan, JSON.stringify([{ name: 'a fault of mine', break: 'true', mend: 'true', seconds: 0 }]));
-  const common = ['drill', '--sink', 'redis', '--folder', join(folder, 'drill'), '--config', configFile];
-  const foreign = await runMysync([...common, '--table', `${database}.mine`]);
+  const foreign = await runMysync([
+    ...['drill', '--sink', 'redis', '--folder', join(folder, 'drill'), '--config', configFile],
+    ...['--table', `${database}.mine`],
+  ]);
   assert.equal(foreign.code, 1);
   assert.match(foreign.stderr, /DRILL_TABLE_FOREIGN/);
-  const args = [...common, '--table', `${database}.drilled`, '--seconds', '1', '--plan', plan, '--json'];
-  const { code, stdout, stderr } = await runMysync(args, { timeoutMs: 600_000 });
-  assert.equal(code, 0, stderr);
-  const report = JSON.parse(stdout);
-  assert.deepEqual([report.ok, report.lost, report.wrong, report.stale], [true, 0, 0, 0]);
-  assert.deepEqual(
-    report.faults.map((fault: { kind: string }) => fault.kind),
-    [
-      ...['source cut off', 'source silent', 'source slow', 'sink cut off', 'sink silent', 'sink slow'],
-      ...['reader killed', 'reader frozen', 'writer killed', 'writer frozen', 'a fault of mine'],
-    ],
-  );
-  assert.deepEqual(report.omitted, []);
-  assert.ok(report.changes > 100 && report.looks > 10, stdout);
-  const [tables] = await sql.query('SHOW TABLES');
-  assert.equal((tables as unknown[]).length, 1, 'the table of the drill is gone');
+  assertSurvived(await drilled(pipeline, 'redis', { break: 'true', mend: 'true' }), []);
+});
+
+test('over Kafka into Elasticsearch, with a broker that is killed and started by commands of the user', {
+  skip: SLOW ? false : 'MYSYNC_SLOW=1 runs it',
+}, async () => {
+  await using kafka = await startServer('kafka');
+  await using pipeline = await Pipeline.create({ transport: 'kafka', sinks: ['elasticsearch'], servers: { kafka } });
+  const restart = { break: kafka.commandLine('kill'), mend: kafka.commandLine('up') };
+  assertSurvived(await drilled(pipeline, 'elasticsearch', restart), ['brokers restarted, ways to them']);
 });
 
 test('a drill beside a reader that runs is refused before anything is broken', async () => {

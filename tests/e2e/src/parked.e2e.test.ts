@@ -35,7 +35,7 @@ async function listed(pipeline: Pipeline, keys: readonly string[]): Promise<read
   });
 }
 
-test('Redis: a list stands at a key; the row waits there, its partition goes on, and its newest state is released', async () => {
+test('H9: Redis: a list stands at a key; the row waits there, its partition goes on, and its newest state is released', async () => {
   await using pipeline = await Pipeline.create({
     transport: 'log',
     sinks: ['redis'],

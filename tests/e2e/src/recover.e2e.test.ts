@@ -54,7 +54,7 @@ async function change({ sql }: Pipeline, base: number, times: number): Promise<v
 }
 
 for (const transport of ['log', 'kafka'] as const) {
-  test(`${transport}: lost with its data; one sink lags, the other one has everything`, async () => {
+  test(`G8: ${transport}: lost with its data; one sink lags, the other one has everything`, async () => {
     await using kafka = transport === 'kafka' ? await startServer('kafka') : null;
     await using pipeline = await Pipeline.create({
       transport,

@@ -91,6 +91,14 @@ export class TestServer {
     this.#forget = null;
   }
 
+  /** A command line that does it, for whoever runs commands by a shell. */
+  commandLine(verb: 'kill' | 'up'): string {
+    const set = Object.entries({ ...this.#options.env, INSTANCE: this.instance }).map(
+      ([key, value]) => `${key}='${value}'`,
+    );
+    return [...set, 'bash', `'${this.#file}'`, verb, '>/dev/null'].join(' ');
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.instance !== 'shared') await this.wipe();
   }
