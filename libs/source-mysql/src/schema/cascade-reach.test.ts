@@ -84,6 +84,10 @@ test('names are folded as the log has them', () => {
   const reach = reachOf(['B.p > A.id deletes -']);
   assert.deepEqual(reach.of(ref('a'))?.byDelete.map(tableRefKey), ['d\0b']);
   assert.equal(names(reach.below(ref('a'))), 'b');
+  assert.deepEqual(
+    ['a', 'b', 'c'].map((name) => reach.mentions(ref(name))),
+    [true, true, false],
+  );
   assert.equal(names(reach.belowDatabase('d')), 'b');
   assert.equal(names(reach.belowDatabase('other')), '');
 });

@@ -32,6 +32,7 @@ interface Change {
 export class CascadeReach {
   readonly #options: CascadeReachOptions;
   readonly #keysTo = new Map<string, ForeignKey[]>();
+  readonly #tied = new Set<string>();
   /** Tables that matter, by key: those from which a captured one is reached. */
   readonly #referred = new Map<string, ReferredTable>();
 
@@ -43,6 +44,7 @@ export class CascadeReach {
       const keys = this.#keysTo.get(name) ?? [];
       keys.push(folded);
       this.#keysTo.set(name, keys);
+      this.#tied.add(name).add(tableRefKey(folded.child));
     }
     for (const [name, keys] of this.#keysTo) {
       const byDelete = this.#follow(name, { deleted: true, anyColumn: false, columns: new Set() });
@@ -57,6 +59,11 @@ export class CascadeReach {
   /** No captured table is reached from anywhere. */
   get isEmpty(): boolean {
     return this.#referred.size === 0;
+  }
+
+  /** A key is of the table, or refers to it. */
+  mentions(ref: TableRef): boolean {
+    return this.#tied.has(tableRefKey(ref));
   }
 
   /** undefined: no captured table is reached from it. */

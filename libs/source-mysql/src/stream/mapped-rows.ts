@@ -194,11 +194,18 @@ export class MappedRows {
 
   #map(event: LogEvent, spot: EventSpot, ref: TableRef, table: KnownTable | null): void {
     const id = readTableId(event);
-    const referred = this.#options.referred?.find(ref, event, spot);
-    const entry = { id, ref, table, operation: null, referred };
+    const entry = { id, ref, table, operation: null, referred: this.#referredOf(ref, event, spot) };
     const at = this.#mapped.findIndex((mapped) => mapped.id === id);
     if (at < 0) this.#mapped.push(entry);
     else this.#mapped[at] = entry;
+  }
+
+  #referredOf(ref: TableRef, event: LogEvent, spot: EventSpot): Referred | null | undefined {
+    try {
+      return this.#options.referred?.find(ref, event, spot);
+    } catch (error) {
+      throw unreadableMap(error, spot);
+    }
   }
 
   #find(id: number): MappedTable | undefined {

@@ -23,6 +23,27 @@ export class StatementEffects {
     this.#options = options;
   }
 
+  /** Tables whose foreign keys, or columns that these refer to, may be others behind it; undefined: it changes none. */
+  redefined(meaning: StatementMeaning, statement: string): readonly TableRef[] | undefined {
+    switch (meaning.kind) {
+      case 'ddl':
+        return meaning.reshapes || meaning.unties !== undefined || MAKES_KEYS.test(statement)
+          ? meaning.tables
+          : undefined;
+      case 'empties': {
+        const reach = this.#options.cascades.latest;
+        const isTied = reach === undefined || meaning.tables.some((ref) => reach.mentions(this.#foldRef(ref)));
+        return meaning.drops && (isTied || MAKES_KEYS.test(statement)) ? meaning.tables : undefined;
+      }
+      case 'renames':
+        return meaning.pairs.flatMap(({ from, to }) => [from, to]);
+      case 'drops-database':
+        return [];
+      default:
+        return undefined;
+    }
+  }
+
   /** What foreign keys do is to be asked before `of`. */
   needsKeys(meaning: StatementMeaning, statement: string, place: BinlogPosition): boolean {
     const { cascades } = this.#options;
@@ -147,6 +168,8 @@ export class StatementEffects {
 
 /** Statements that change or delete rows; others set no foreign key off. */
 const MAY_CASCADE = /\b(?:delete|update|replace)\b/i;
+
+const MAKES_KEYS = /\b(?:foreign|references)\b/i;
 
 /** Foreign keys, or the names they go by, may be others than before. */
 function untied(meaning: StatementMeaning): boolean {

@@ -178,19 +178,3 @@ function create(words: SqlWords): StatementMeaning {
     return HARMLESS;
   return index(words) ?? HARMLESS;
 }
-
-/** The tables whose definition it changes; undefined: it changes none. */
-export function definedTables(meaning: StatementMeaning): readonly TableRef[] | undefined {
-  switch (meaning.kind) {
-    case 'ddl':
-    case 'empties':
-    case 'moves-rows':
-      return meaning.tables;
-    case 'renames':
-      return meaning.pairs.flatMap(({ from, to }) => [from, to]);
-    case 'drops-database':
-      return [];
-    default:
-      return undefined;
-  }
-}

@@ -31,7 +31,7 @@ import { EventSpot, MappedRows } from './mapped-rows.ts';
 import { OpenTransaction } from './open-transaction.ts';
 import { readOtherEvent } from './other-event.ts';
 import { ReferredRows } from './referred-rows.ts';
-import { definedTables, readStatement, type StatementMeaning } from './statement.ts';
+import { readStatement, type StatementMeaning } from './statement.ts';
 import { StatementEffects, type TableEffect } from './statement-effects.ts';
 import type { TransactionSpool } from './transaction-spool.ts';
 
@@ -310,7 +310,7 @@ export class TransactionAssembler {
   /** A promise only where the server must be asked. */
   #noteKeys(open: OpenTransaction, meaning: StatementMeaning, statement: string): Promise<unknown> | undefined {
     const { cascades } = this.#options;
-    const tables = definedTables(meaning);
+    const tables = this.#effects.redefined(meaning, statement);
     if (tables !== undefined) cascades.noteDdl({ gtid: open.id.gtid, tables });
     return this.#effects.needsKeys(meaning, statement, this.#place) ? cascades.ask() : undefined;
   }
