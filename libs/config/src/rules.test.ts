@@ -64,6 +64,14 @@ const CONFLICTS: readonly (readonly [string, RegExp, (raw: Raw) => void])[] = [
     (raw) => (raw.transport = { deleteRetentionMs: 1000 }),
   ],
   [
+    'an index of markers whose name can be none',
+    /sinks\.search\.markerIndex: '_Markers' can be no name of an index/,
+    (raw) => {
+      const tables = [{ match: '*.*', index: '{database}-{table}' }];
+      raw.sinks['search'] = { kind: 'elasticsearch', nodes: ['http://h:9200'], tables, markerIndex: '_Markers' };
+    },
+  ],
+  [
     'a sink of an unknown source',
     /no source 'shp' \(did you mean shop\?\)/,
     (raw) => (raw.sinks['cache']!['sources'] = ['shp']),

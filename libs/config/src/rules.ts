@@ -203,7 +203,10 @@ function sinkRules(config: Config, where: Where, findings: Findings): void {
     withholdingRule(config, name, where, findings);
     tlsRule(sink.tls, [...path, 'tls'], where, findings);
     if (sink.kind === 'redis') redisRules(sink, path, where, findings, stores);
-    else authRule(sink, path, where, findings);
+    else {
+      authRule(sink, path, where, findings);
+      markerIndexRule(sink, path, where, findings);
+    }
   }
 }
 
@@ -271,6 +274,15 @@ function redisRules(
     }
     stores.set(name, String(path[1]));
   }
+}
+
+/** What Elasticsearch takes as the name of an index. */
+function markerIndexRule({ markerIndex }: ElasticsearchConfig, path: KeyPath, where: Where, findings: Findings): void {
+  const taken = /^[^A-Z\s\\/*?"<>|,#:_+-][^A-Z\s\\/*?"<>|,#:]*$/.test(markerIndex);
+  if (taken && markerIndex !== '.' && markerIndex !== '..' && Buffer.byteLength(markerIndex) <= 255) return;
+  const message = `'${markerIndex}' can be no name of an index`;
+  const remedy = 'Use small letters, digits, hyphens and dots, at most 255 bytes, with a letter or a digit first.';
+  conflict(findings, where([...path, 'markerIndex']), message, remedy);
 }
 
 function authRule({ auth }: ElasticsearchConfig, path: KeyPath, where: Where, findings: Findings): void {

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { type Clock, isMysyncError, systemClock } from '@mysync/core';
-import { column, del, EsBench, put, schema, TestWriter } from './bench.fixture.ts';
+import { TlsProxy } from '@mysync/harness';
+import { column, del, EsBench, never, put, schema, TestWriter } from './bench.fixture.ts';
 import { type ProxiedAnswer, type ProxiedRequest, TestProxy } from './proxy.fixture.ts';
 
 let bench: EsBench;
@@ -190,6 +191,25 @@ test('what is not Elasticsearch, and versions that are not supported', async () 
   await rejectsWith(sink.readMarker(bench.stream), 'ES_VERSION_UNSUPPORTED', false);
   other.closeAllConnections();
   other.close();
+});
+
+test('a certificate that is not trusted, or of another name, is final; the name of an index that cannot be is', async () => {
+  await using secure = await TlsProxy.open(Number(new URL(bench.url).port));
+  const [name, other] = [`https://localhost:${secure.port}`, `https://127.0.0.1:${secure.port}`];
+  const tls = { ca: secure.certificate };
+  await rejectsWith(bench.sink({}, { nodes: [name] }).readMarker(bench.stream), 'SINK_TLS_FAILED', false);
+  await rejectsWith(bench.sink({}, { nodes: [other], tls }).readMarker(bench.stream), 'SINK_TLS_FAILED', false);
+  assert.equal(await bench.sink({}, { nodes: [name], tls }).readMarker(bench.stream), null);
+  const nobody = bench.sink({}, { nodes: ['https://localhost:1'], tls });
+  await rejectsWith(nobody.readMarker(bench.stream), 'SINK_UNREACHABLE', true);
+  for (const markerIndex of ['Markers', 'mark,ers', '_markers', 'mark ers']) {
+    const sink = bench.sink({}, { markerIndex });
+    const batch = { stream: bench.stream, changes: [], marker: { expected: null, next: '{}' } };
+    await assert.rejects(sink.apply(batch, never), (error) => {
+      assert.ok(isMysyncError(error) && !error.retriable, `${markerIndex}: ${error}`);
+      return true;
+    });
+  }
 });
 
 test('a bulk over the limit of the server is halved; a single document over it is refused', async () => {

@@ -1,4 +1,6 @@
 import { Client, errors } from '@elastic/elasticsearch';
+import { sinkErrors } from '@mysync/sink';
+import { refusedCertificate } from './certificate.ts';
 import { elasticsearchErrors } from './errors.ts';
 import { clientError, responseError } from './failures.ts';
 import type { ElasticsearchSinkOptions } from './options.ts';
@@ -37,9 +39,11 @@ const LINES_TYPE = 'application/x-ndjson';
 export class EsHttp {
   readonly #client: Client;
   readonly #onReconnect: () => void;
+  readonly #options: ElasticsearchSinkOptions;
   #lost = false;
 
   constructor(options: ElasticsearchSinkOptions, onReconnect: () => void) {
+    this.#options = options;
     this.#client = new Client(clientOptions(options));
     this.#onReconnect = onReconnect;
   }
@@ -65,7 +69,7 @@ export class EsHttp {
     try {
       for await (const chunk of answer.body as AsyncIterable<Buffer>) chunks.push(chunk);
     } catch (error) {
-      throw this.#failed(error, request);
+      throw await this.#failed(error, request);
     }
     const text = Buffer.concat(chunks).toString('utf8');
     if (answer.status >= 400) throw responseError(answer.status, parsed(text), whatOf(request));
@@ -105,7 +109,7 @@ export class EsHttp {
       return this.#answered(result.statusCode, result.body);
     } catch (error) {
       if (error instanceof errors.ResponseError) return this.#answered(error.statusCode ?? 0, error.body);
-      throw this.#failed(error, request);
+      throw await this.#failed(error, request);
     }
   }
 
@@ -117,11 +121,18 @@ export class EsHttp {
     return { status, body };
   }
 
-  #failed(error: unknown, request: EsRequest): unknown {
+  async #failed(error: unknown, request: EsRequest): Promise<unknown> {
     if (request.signal?.aborted) return request.signal.reason;
     const failure = clientError(error, whatOf(request));
     this.#lost ||= failure.lost;
-    return failure.error;
+    if (!(error instanceof errors.ConnectionError)) return failure.error;
+    const cause = await refusedCertificate(this.#options);
+    if (cause === null) return failure.error;
+    return sinkErrors.SINK_TLS_FAILED({
+      message: failure.error.message,
+      where: { nodes: this.#options.nodes.join() },
+      cause,
+    });
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Clock } from '@mysync/core';
 import { type MarkerMove, type StreamRef, sinkErrors } from '@mysync/sink';
+import { elasticsearchErrors } from './errors.ts';
 import { errorBody, responseError } from './failures.ts';
 import type { EsAnswer, EsHttp } from './http.ts';
 import { documentId } from './names.ts';
@@ -191,6 +192,10 @@ export async function makeMarkerIndex(http: EsHttp, index: string, signal?: Abor
   });
   if (answer.status < 400) return;
   if (errorBody(answer.body).type === 'resource_already_exists_exception') return;
+  if (errorBody(answer.body).type === 'invalid_index_name_exception') {
+    const message = `Elasticsearch takes no index of the name '${index}': ${errorBody(answer.body).reason}`;
+    throw elasticsearchErrors.ES_OPTION_INVALID({ message, where: { key: 'markerIndex', index } });
+  }
   throw responseError(answer.status, answer.body, `PUT /${index}`);
 }
 

@@ -1,6 +1,6 @@
 /** What ioredis and Redis report, as errors of the catalogue. Decisions by code: Redis's first word, Node's errno. */
 import { isMysyncError, type MysyncError } from '@mysync/core';
-import { sinkErrors } from '@mysync/sink';
+import { isCertificateRefused, sinkErrors } from '@mysync/sink';
 import { redisErrors } from './errors.ts';
 
 const DENIED = new Set(['NOAUTH', 'WRONGPASS', 'NOPERM']);
@@ -53,6 +53,7 @@ export function redisFailure(error: unknown, where: string): MysyncError {
   const text = error instanceof Error ? error.message || error.name : String(error);
   const code = isReply(error) ? replyCode(error) : '';
   const details = { message: `Redis at ${where}: ${text}`, where: { server: where } };
+  if (isCertificateRefused(error)) return sinkErrors.SINK_TLS_FAILED(details);
   if (DENIED.has(code)) return sinkErrors.SINK_DENIED(details);
   if (OVERLOADED.has(code)) return sinkErrors.SINK_OVERLOADED(details);
   if (code === '' || AWAY.has(code)) return sinkErrors.SINK_UNREACHABLE(details);

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import { isMysyncError, type TableSchema } from '@mysync/core';
-import { startServer, TcpProxy, type TestServer, until } from '@mysync/harness';
+import { startServer, TcpProxy, type TestServer, TlsProxy, until } from '@mysync/harness';
 import type { ApplyBatch } from '@mysync/sink';
 import { itemRow, items, put, TrialWriter } from '@mysync/sink/conformance';
 import { Redis } from 'ioredis';
@@ -285,6 +285,28 @@ test('a server that has no room for another client, again later; wrong credentia
   }
   await using stranger = sinkOn(address, { ...login, password: 'falsch' });
   await assert.rejects(stranger.readMarker(stream), (error) => isMysyncError(error, 'SINK_DENIED') && !error.retriable);
+});
+
+test('a certificate that is not trusted, or of another name, is final', async () => {
+  await using server = await startServer('redis');
+  await using proxy = await TlsProxy.open(addressOf(server).port);
+  const stream = { topic: 't', partition: 0 };
+  const [name, other] = [
+    { host: 'localhost', port: proxy.port },
+    { host: '127.0.0.1', port: proxy.port },
+  ];
+  for (const [address, tls] of [
+    [name, {}],
+    [other, { ca: proxy.certificate }],
+  ] as const) {
+    await using sink = sinkOn(address, { tls });
+    const isFinal = (error: unknown): boolean => isMysyncError(error, 'SINK_TLS_FAILED') && !error.retriable;
+    await assert.rejects(sink.readMarker(stream), isFinal, JSON.stringify(address));
+  }
+  await using sink = sinkOn(name, { tls: { ca: proxy.certificate } });
+  assert.equal(await sink.readMarker(stream), null);
+  await server.kill();
+  await assert.rejects(sink.readMarker(stream), retriable('SINK_UNREACHABLE'));
 });
 
 test('a master that becomes a replica under us: retriable, doubt, and on to the new master', async () => {

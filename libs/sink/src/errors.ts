@@ -11,6 +11,11 @@ export const sinkErrors = errorCatalogue({
     retriable: true,
   },
   SINK_DENIED: { remedy: 'Check the user, the password and the rights of the sink.', retriable: false },
+  SINK_TLS_FAILED: {
+    remedy:
+      "The certificate that the store shows is not trusted. Set the sink's tls.ca to the authority that vouches for it, and name the store as the certificate does (or tls.verify: false, which takes any). Then restart the writer.",
+    retriable: false,
+  },
   SINK_WRONG_TYPE: {
     remedy:
       'Something else stands at the key of the row, of its version or of an index. Move it away or change the key template, then restart the writer; `mysync dlq retry` where the row was parked.',

@@ -1,3 +1,4 @@
+export { isCertificateRefused } from './certificate.ts';
 export { sinkErrors } from './errors.ts';
 export type { InspectedRow, RowVerdict, SinkInspector, StoredRecord } from './inspector.ts';
 export type {

@@ -15,4 +15,5 @@ export { Pipeline, type PipelineOptions, type SinkName } from './pipeline.ts';
 export { RedisCluster } from './redis-cluster.ts';
 export { randomName, type ServerName, type ServerOptions, sharedServer, startServer, TestServer } from './server.ts';
 export { TcpProxy } from './tcp-proxy.ts';
+export { TlsProxy } from './tls-proxy.ts';
 export { until } from './wait.ts';
