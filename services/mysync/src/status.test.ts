@@ -28,7 +28,8 @@ test('of a halted partition everything that its error says is shown', () => {
         deadLetters: { open: { 'shop.orders': 1 }, records: 4 },
         partitions: [
           { ...partition, partition: 0, state: 'running', detail: '' },
-          { ...partition, partition: 1, state: 'halted', detail },
+          { ...partition, partition: 1, state: 'halted', detail, deletionsLostSince: '2026-01-01T00:00:00.000Z' },
+          { ...partition, partition: 2, state: 'running', detail: '', deletionsLostSince: '2026-01-02T00:00:00.000Z' },
         ],
       },
     ],
@@ -38,6 +39,9 @@ test('of a halted partition everything that its error says is shown', () => {
   assert.match(lines.find((line) => line.includes('halted')) ?? '', /WRITER_CHANGE_REFUSED: the sink cannot take/);
   for (const line of detail.split('\n').slice(1)) assert.ok(lines.includes(`  ${line}`), line);
   assert.ok(!text.includes('  partition 0:'));
+  const hint = 'mysync verify --repair --lost-deletions --sink cache';
+  const lost = lines.filter((line) => line.includes('deleted rows may stand'));
+  assert.deepEqual(lost, [`  partition 2: deleted rows may stand in the sink since 2026-01-02T00:00:00.000Z: ${hint}`]);
   assert.ok(lines.includes('  3 keys set aside (shop.orders 2, shop.items 1): mysync dlq list --sink cache'));
   assert.ok(lines.includes('  1 dead letter (shop.orders 1): mysync dlq list --sink cache'));
 });

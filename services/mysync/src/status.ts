@@ -251,7 +251,7 @@ export function statusText(report: StatusReport): string {
     for (const { partition, state, deletionsLostSince } of sink.partitions) {
       if (deletionsLostSince === null || state === 'halted') continue;
       text.push(
-        `  partition ${partition}: deleted rows may stand in the sink since ${deletionsLostSince}: mysync verify --repair --sink ${sink.sink}`,
+        `  partition ${partition}: deleted rows may stand in the sink since ${deletionsLostSince}: mysync verify --repair --lost-deletions --sink ${sink.sink}`,
       );
     }
     // Where and why a partition stands still, and what to do: all of it.
