@@ -24,5 +24,7 @@ export type {
   TableReader,
   UnseenCause,
 } from './port.ts';
+export { openFirst } from './server/first-host.ts';
 export { secureOptions } from './server/secure-options.ts';
+export type { ServerSession } from './server/session.ts';
 export { createMysqlSource } from './source.ts';

@@ -1,20 +1,12 @@
 import { type Clock, causeText, formatTableRef, isMysyncError, type TableRef, Turns } from '@mysync/core';
-import {
-  type Connection,
-  type ConnectionOptions,
-  createConnection,
-  type ResultSetHeader,
-  type RowDataPacket,
-} from 'mysql2/promise';
+import type { ServerSession } from '@mysync/source-mysql';
 import { drillErrors } from './errors.ts';
 
 export interface DrillTableOptions {
-  readonly host: string;
-  readonly port: number;
+  /** With the server that is to be changed; again after each failure. */
+  openSession(): Promise<ServerSession>;
+  /** Whose session it is. */
   readonly user: string;
-  readonly password: string;
-  /** What makes the connection an encrypted one, to this host and no other. */
-  readonly secure?: Pick<ConnectionOptions, 'ssl' | 'stream'>;
   readonly table: TableRef;
   readonly clock: Clock;
 }
@@ -33,7 +25,7 @@ const PAUSE_MS = 20;
 export class DrillTable {
   readonly #options: DrillTableOptions;
   readonly #turns = new Turns();
-  #connection: Connection | undefined;
+  #session: ServerSession | undefined;
   #changes = 0;
   /** Why the last turn failed; undefined when it did not. */
   #failure: unknown;
@@ -73,7 +65,7 @@ export class DrillTable {
         await this.#turn(turn);
         this.#failure = undefined;
       } catch (error) {
-        if (isMysyncError(error)) throw error;
+        if (isMysyncError(error) && FINAL.has(error.code)) throw error;
         this.#failure = error;
       }
       await clock.sleep(PAUSE_MS, signal).catch(() => undefined);
@@ -112,11 +104,13 @@ export class DrillTable {
 
   async #create(): Promise<void> {
     const { table } = this.#options;
-    const [rows] = await this.#act(
-      'SELECT TABLE_COMMENT AS mark FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?',
-      [table.database, table.table],
+    const found = await this.#with((session) =>
+      session.first(
+        'SELECT TABLE_COMMENT AS mark FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?',
+        [table.database, table.table],
+      ),
     );
-    const mark = (rows as RowDataPacket[])[0]?.['mark'];
+    const mark = found?.['mark'];
     if (mark !== undefined && mark !== MARK) {
       const name = formatTableRef(table);
       throw drillErrors.DRILL_TABLE_FOREIGN({
@@ -150,47 +144,48 @@ export class DrillTable {
     return [database, table].map((part) => `\`${part.replaceAll('`', '``')}\``).join('.');
   }
 
-  async #connect(): Promise<Connection> {
-    const { host, port, user, password, secure } = this.#options;
-    const connection = await createConnection({ host, port, user, password, ...secure });
-    // a lost connection fails its query, too
-    connection.on('error', () => undefined);
-    return connection;
-  }
-
   /** One at a time: a failure ends the session for all. */
-  async #query(sql: string, values: readonly unknown[] = []): Promise<unknown[]> {
-    return await this.#turns.take(() => this.#act(sql, values));
+  async #query(sql: string, values: readonly unknown[] = []): Promise<void> {
+    await this.#turns.take(() => this.#act(sql, values));
   }
 
-  async #act(sql: string, values: readonly unknown[] = []): Promise<unknown[]> {
-    const { user, table } = this.#options;
+  async #act(sql: string, values: readonly unknown[] = []): Promise<void> {
+    await this.#with(async (session) => {
+      this.#changes += await session.change(sql, values);
+    });
+  }
+
+  async #with<T>(use: (session: ServerSession) => Promise<T>): Promise<T> {
     try {
-      this.#connection ??= await this.#connect();
-      const result = await this.#connection.query<ResultSetHeader | RowDataPacket[]>(sql, [...values]);
-      if ('affectedRows' in result[0]) this.#changes += result[0].affectedRows;
-      return result;
+      this.#session ??= await this.#options.openSession();
+      return await use(this.#session);
     } catch (error) {
       this.#drop();
-      if (!DENIED.has((error as { code?: string }).code ?? '')) throw error;
-      const name = formatTableRef(table);
-      throw drillErrors.DRILL_TABLE_DENIED({
-        message: `user '${user}' may not do what a drill does with ${name}: ${causeText(error)}`,
-        where: { table: name },
-        cause: error,
-      });
+      throw this.#told(error);
     }
   }
 
+  /** What the server does not permit is for the drill's table to say; all else says it better itself. */
+  #told(error: unknown): unknown {
+    const isDenied = isMysyncError(error, 'SOURCE_GRANT_MISSING') || isNoDatabase(error);
+    if (!isDenied) return error;
+    const name = formatTableRef(this.#options.table);
+    return drillErrors.DRILL_TABLE_DENIED({
+      message: `user '${this.#options.user}' may not do what a drill does with ${name}: ${causeText(error)}`,
+      where: { table: name },
+      cause: error,
+    });
+  }
+
   #drop(): void {
-    this.#connection?.destroy();
-    this.#connection = undefined;
+    this.#session?.close();
+    this.#session = undefined;
   }
 }
 
-const DENIED: ReadonlySet<string> = new Set([
-  'ER_ACCESS_DENIED_ERROR',
-  'ER_DBACCESS_DENIED_ERROR',
-  'ER_TABLEACCESS_DENIED_ERROR',
-  'ER_BAD_DB_ERROR',
-]);
+/** Under these nothing will ever be changed, however long a fault lasts. */
+const FINAL: ReadonlySet<string> = new Set(['DRILL_TABLE_DENIED', 'SOURCE_ACCESS_DENIED']);
+
+function isNoDatabase(error: unknown): boolean {
+  return isMysyncError(error) && (error.cause as { code?: unknown } | undefined)?.code === 'ER_BAD_DB_ERROR';
+}

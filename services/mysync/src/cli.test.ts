@@ -150,6 +150,25 @@ test('check says what cannot be reached and ends with 3', async () => {
   );
 });
 
+test('a drill whose source is not reached says so, and one that breaks nothing is refused', async () => {
+  const args = ['drill', '--sink', 'cache', '--table', 'shop.drilled', '-c', good];
+  const away = await mysync(...args, '--folder', join(folder, 'drill'));
+  assert.equal(away.code, 1);
+  assert.match(away.stderr, /^SOURCE_UNREACHABLE: no answer from 127\.0\.0\.1:1/m);
+  assert.match(away.stderr, /what to do: Start the server/);
+  const nameless = await mysync(
+    ...args,
+    '--folder',
+    join(folder, 'drill'),
+    '--sources.shop.hosts=no-such-host.invalid',
+  );
+  assert.match(nameless.stderr, /^SOURCE_UNREACHABLE: no answer from no-such-host\.invalid:3306/m);
+  const nothing = await mysync(...args, '--seconds', '0');
+  assert.equal(nothing.code, 2);
+  assert.match(nothing.stderr, /^COMMAND_VALUE_INVALID: --seconds is '0'$/m);
+  assert.match(nothing.stderr, /what to do: Allowed: a whole number from 1\./);
+});
+
 test('check shows configuration problems as findings and ends with 2', async () => {
   const bad = write('bad-check.yaml', { ...FILE, transport: { kind: 'kafka' } });
   const result = await mysync('check', '-c', bad);

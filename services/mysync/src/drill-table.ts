@@ -1,9 +1,9 @@
 /** The table that a drill changes: whose it is, and that source and sink carry it. */
-import { type Config, parseHost, plainTable } from '@mysync/config';
-import { formatTableRef, systemClock, type TableRef } from '@mysync/core';
+import { type Config, plainTable } from '@mysync/config';
+import { formatTableRef, isMysyncError, silentLogger, systemClock, type TableRef } from '@mysync/core';
 import { DrillTable, drillErrors } from '@mysync/drill';
-import { type createMysqlSource, secureOptions } from '@mysync/source-mysql';
-import { MYSQL_PORT, required, sqlTls } from './compose.ts';
+import { type createMysqlSource, openFirst, type ServerSession } from '@mysync/source-mysql';
+import { required, sourceOptions } from './compose.ts';
 import { type CommandContext, usageError } from './context.ts';
 import { commandErrors } from './errors.ts';
 import { readGiven } from './names.ts';
@@ -49,15 +49,30 @@ export async function openDrillTable(
       commandErrors.COMMAND_INVALID({ message, remedy: 'Add --user, or leave out --password-file.' }),
     );
   }
-  const { hosts, user: own, password, tls } = required(config.sources, source);
   const given = passwordFile === undefined ? '' : (await readGiven(context, '--password-file', passwordFile)).trimEnd();
-  const address = parseHost(hosts[0] ?? '', MYSQL_PORT);
+  const { hosts, tls, ...own } = sourceOptions(config, source, silentLogger);
+  const { connectionTimeoutMs } = required(config.sources, source);
+  const login = user === undefined ? { user: own.user, password: own.password } : { user, password: given };
+  const openSession = (): Promise<ServerSession> => openFirst({ hosts, tls, connectionTimeoutMs, ...login });
   return new DrillTable({
-    ...address,
-    user: user ?? own,
-    password: user === undefined ? (password?.reveal() ?? '') : given,
-    ...(tls === undefined ? {} : { secure: secureOptions(sqlTls(tls), address) }),
+    openSession: user === undefined ? openSession : () => asGivenUser(openSession, ref),
+    user: login.user,
     table: ref,
     clock: systemClock,
   });
+}
+
+/** The source's own remedy would tell of the source's user. */
+async function asGivenUser(open: () => Promise<ServerSession>, ref: TableRef): Promise<ServerSession> {
+  try {
+    return await open();
+  } catch (cause) {
+    if (!isMysyncError(cause, 'SOURCE_ACCESS_DENIED')) throw cause;
+    throw drillErrors.DRILL_TABLE_DENIED({
+      message: cause.message,
+      where: { ...cause.where, table: formatTableRef(ref) },
+      remedy: 'Correct --user and the password in --password-file.',
+      cause: cause.cause,
+    });
+  }
 }

@@ -33,7 +33,7 @@ export async function runDrillVerb(context: CommandContext, options: DrillOption
   requireName(context, 'sink', options.sink, Object.keys(config.sinks));
   const sources = sourcesOf(config, required(config.sinks, options.sink));
   const source = chooseSource(context, sources, options.source);
-  const seconds = wholeNumber(context, '--seconds', options.seconds);
+  const seconds = wholeNumber(context, '--seconds', options.seconds, 1);
   const patienceMs = wholeNumber(context, '--patience', options.patience) * 1000;
   const ref = drillTableOf(context, options.table);
   const planned =

@@ -29,8 +29,8 @@ export async function checkTables(
 async function checkForeignKeys(session: ServerSession, captures: (ref: TableRef) => boolean): Promise<Finding[]> {
   const keys = await readForeignKeys(session);
   const findings: Finding[] = [];
-  for (const { child, parent } of keys.filter((key) => captures(key.child))) {
-    const message = `a foreign key lets the server change rows of ${formatTableRef(child)} with those of ${formatTableRef(parent)}, which the log does not show`;
+  for (const { name, child, parent } of keys.filter((key) => captures(key.child))) {
+    const message = `the foreign key ${name} lets the server change rows of ${formatTableRef(child)} with those of ${formatTableRef(parent)}, which the log does not show`;
     findings.push(finding('warning', 'SOURCE_CASCADE_SUSPECTED', message));
   }
   // MariaDB's log names the tables that are reached; MySQL's does not, and keys of tables that the user cannot see are not known

@@ -15,6 +15,7 @@ function key(text: string): ForeignKey {
   const action = (word: string | undefined): ForeignKey['onDelete'] =>
     word === 'deletes' || word === 'updates' ? word : null;
   return {
+    name: text,
     child: ref(child),
     parent: ref(parent),
     columns: column === undefined ? [] : [column],

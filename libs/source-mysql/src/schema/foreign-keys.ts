@@ -13,6 +13,8 @@ export interface ReferredColumn {
 }
 
 export interface ForeignKey {
+  /** Of its constraint: another one of the same child has another name. */
+  readonly name: string;
   readonly child: TableRef;
   readonly parent: TableRef;
   /** Of the child, in lower case. None where the user may not see them; `referred` has none then, too. */
@@ -42,6 +44,7 @@ export async function readForeignKeys(session: ServerSession): Promise<readonly 
   for (const row of rows) {
     const id = `${row['db']}\0${row['name']}\0${row['fk']}`;
     const key = keys.get(id) ?? {
+      name: row['fk'] ?? '',
       child: { database: row['db'] ?? '', table: row['name'] ?? '' },
       parent: { database: row['parent_db'] ?? '', table: row['parent'] ?? '' },
       columns: [],

@@ -28,6 +28,8 @@ export const SERVER_ERRORS = {
   MASTER_FATAL_ERROR_READING_BINLOG: 1236,
   ACCESS_DENIED: 1045,
   SPECIFIC_ACCESS_DENIED: 1227,
+  /** MariaDB's ER_ACCOUNT_HAS_BEEN_LOCKED; the client library has MySQL's name for it, which is another error's. */
+  MARIADB_ACCOUNT_LOCKED: 4151,
   /** MariaDB: another replica with our id connected. */
   SLAVE_SAME_ID: 4052,
   TABLE_DEF_CHANGED: 1412,

@@ -95,6 +95,16 @@ export class ServerSession {
     }
   }
 
+  /** How many rows the statement reached; 0 for one that changes none. */
+  async change(sql: string, values: readonly unknown[] = []): Promise<number> {
+    try {
+      const [done] = await this.#connection.query({ sql, values: [...values], timeout: ANSWER_MS });
+      return 'affectedRows' in done ? done.affectedRows : 0;
+    } catch (error) {
+      throw queryError(error, this.facts.host, sql);
+    }
+  }
+
   async first(sql: string, values: readonly unknown[] = []): Promise<TextRow | undefined> {
     return (await this.query(sql, values))[0];
   }
@@ -188,7 +198,7 @@ export function connectError(error: unknown, host: HostAddress, user: string): M
       cause: error,
     });
   }
-  if (DENIED.has(code) || NO_HOST.has(code)) {
+  if (DENIED.has(code) || NO_HOST.has(code) || errno === SERVER_ERRORS.MARIADB_ACCOUNT_LOCKED) {
     return sourceErrors.SOURCE_ACCESS_DENIED({
       message: `${formatHost(host)} refuses user '${user}'`,
       where,
