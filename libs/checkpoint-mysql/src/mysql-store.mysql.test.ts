@@ -184,6 +184,23 @@ for (const name of ['mariadb', 'mysql'] as const) {
         });
         await assert.rejects(MysqlCheckpointStore.open({ ...place, port: 1 }), { code: 'CHECKPOINT_UNREACHABLE' });
       });
+
+      test('a user with no connection left is one to wait for, a locked one is not', async () => {
+        const user = randomName('checkpoint');
+        await bench.query(`CREATE USER ${user}@'%' IDENTIFIED BY 'x' WITH MAX_USER_CONNECTIONS 1`);
+        const { host, port, database } = bench.place;
+        await bench.query(`GRANT ALL ON ${database}.* TO ${user}@'%'`);
+        const place = { host, port, database, user, password: 'x', source: SOURCE };
+        const held = await createConnection({ host, port, user, password: 'x' });
+        try {
+          await assert.rejects(MysqlCheckpointStore.open(place), { code: 'CHECKPOINT_UNREACHABLE', retriable: true });
+        } finally {
+          held.destroy();
+        }
+        await bench.query(`ALTER USER ${user}@'%' ACCOUNT LOCK`);
+        await assert.rejects(MysqlCheckpointStore.open(place), { code: 'CHECKPOINT_DENIED' });
+        await bench.query(`DROP USER ${user}@'%'`);
+      });
     });
   });
 }

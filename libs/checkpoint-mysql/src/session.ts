@@ -28,14 +28,17 @@ const TLS = /^(ERR_TLS|ERR_SSL|CERT_|SELF_SIGNED|DEPTH_ZERO|UNABLE_TO|HANDSHAKE_
 const TRANSIENT_NUMBERS: ReadonlySet<number> = new Set([
   1040, // too many connections
   1053, // shutdown in progress
+  1203, // too many connections of this user
   1205, // lock wait timeout
   1213, // deadlock
+  1226, // this user has no connection left, or no statement in this hour
   1290, // --read-only: a failover is under way
   1836, // read only mode
   1927, // connection was killed
   3169, // session was killed
 ]);
-const DENIED_NUMBERS: ReadonlySet<number> = new Set([1044, 1045, 1049, 1142, 1143, 1227, 1698]);
+/** Also of a locked account: MySQL's 3118, MariaDB's 4151. */
+const DENIED_NUMBERS: ReadonlySet<number> = new Set([1044, 1045, 1049, 1142, 1143, 1227, 1698, 3118, 4151]);
 
 /**
  * A connection that is made when it is needed and made anew when it was lost: nothing in the session is relied on. A statement whose answer was
