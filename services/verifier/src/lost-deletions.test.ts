@@ -131,3 +131,52 @@ test('a writer that moves the marker meanwhile is no reason', async () => {
   assert.equal((await repair.clear()).size, 0);
   assert.equal(markers.lost(0), undefined);
 });
+
+test('a partition that stands for another reason keeps nobody from the word', async () => {
+  const markers = new Markers();
+  markers.set(0, 10);
+  markers.set(1, 10, STOPPED);
+  const repair = repairOf(markers, [20, 20], 200);
+  await assert.rejects(repair.begin(), (error) => isMysyncError(error, 'VERIFY_NOTHING_RUNS'));
+  assert.equal(markers.lost(1)?.until, 20);
+});
+
+test('the word is said to all before the first has passed its stretch', async () => {
+  const markers = new Markers();
+  markers.set(0, 10, STOPPED);
+  markers.set(1, 10, STOPPED);
+  const repair = repairOf(markers, [20, 20]);
+  const begun = repair.begin();
+  while (markers.lost(1)?.until === undefined) await systemClock.sleep(5);
+  assert.equal(markers.lost(0)?.until, 20);
+  for (const partition of [1, 0]) markers.set(partition, 20, { ...PASSED, id: `passed ${partition}` });
+  await begun;
+  assert.deepEqual([...repair.partitions].sort(), [0, 1]);
+});
+
+test('two at once: what the other has taken out of the markers is mended, whatever was passed in between', async () => {
+  const markers = new Markers();
+  markers.set(0, 30, PASSED);
+  markers.set(1, 30, PASSED);
+  const first = repairOf(markers, null);
+  const second = repairOf(markers, null);
+  await first.begin();
+  await second.begin();
+  assert.equal((await first.clear()).size, 0);
+  markers.set(1, 40, { ...PASSED, id: 'another' });
+  const third = repairOf(markers, null);
+  await third.begin();
+  assert.equal((await third.clear()).size, 0);
+  assert.equal((await second.clear()).size, 0);
+});
+
+test('a marker that says nothing because the store was put back, before what was noted, is no mended one', async () => {
+  const markers = new Markers();
+  markers.set(0, 30, PASSED);
+  markers.set(1, 30);
+  const repair = repairOf(markers, null);
+  await repair.begin();
+  // its writer has taken it over and not come to the stretch yet
+  markers.set(0, 10);
+  assert.deepEqual([...(await repair.clear())], [[0, 'passed-again']]);
+});

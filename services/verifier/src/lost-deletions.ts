@@ -10,6 +10,8 @@
  *    state and came here again, has another id.
  * 3. It goes only while the store lost nothing of what it had confirmed to this command: what was removed would be back. The marker is written once
  *    before that is asked, and moved by compare-and-set after it: a store that loses the removals behind that loses the writing as well.
+ * 4. Where it is gone already another verify took it out, under these rules, whatever the id was by then: everything that was passed is mended.
+ *    Not so where the marker stands before the place that was noted: the store was put back, and its writer has yet to come to the stretch.
  *
  * Why no row stays: a row whose deletion was lost is not in the table, and its record is older than the comparison, so it is extra. It goes under a
  * version above all that had arrived, also above its lost deletion, and below every change to come. docs/adr/0193.
@@ -40,9 +42,26 @@ export type StandingReason =
   /** The store may have lost what it had confirmed. */
   | 'doubt';
 
+interface Noted {
+  readonly id: string;
+  /** Where the partition was. */
+  readonly next: number;
+}
+
+interface Waiting {
+  readonly partition: number;
+  readonly hold: MarkerHold;
+  readonly isPatient: (state: string) => boolean;
+}
+
+interface Place {
+  readonly next: number;
+  readonly target: number;
+}
+
 export class LostDeletionsRepair {
   readonly #options: LostDeletionsRepairOptions;
-  readonly #noted = new Map<number, string>();
+  readonly #noted = new Map<number, Noted>();
   #doubts = 0;
 
   constructor(options: LostDeletionsRepairOptions) {
@@ -59,56 +78,67 @@ export class LostDeletionsRepair {
 
   /** Before the first table. Throws VERIFY_DELETIONS_LOST where a partition stands and the word is not said, VERIFY_NOTHING_RUNS when nothing moves. */
   async begin(): Promise<void> {
-    const { topic } = this.#options;
-    for (let partition = 0; partition < topic.partitions; partition += 1) await this.#passed(partition);
+    const { clock, patienceMs, topic, signal } = this.#options;
+    let waiting: readonly Waiting[] = Array.from({ length: topic.partitions }, (_, partition) => ({
+      partition,
+      hold: this.#hold(partition),
+      isPatient: patience(clock, patienceMs),
+    }));
+    for (;;) {
+      const left: Waiting[] = [];
+      let stuck: Error | null = null;
+      // One that stands for another reason keeps nobody from the word.
+      for (const each of waiting) {
+        const before = await this.#before(each);
+        if (before === null) continue;
+        left.push(each);
+        if (!each.isPatient(String(before.next))) stuck ??= standsStill(topic.name, each.partition, before);
+      }
+      if (stuck !== null) throw stuck;
+      if (left.length === 0) break;
+      waiting = left;
+      await clock.sleep(POLL_MS, signal);
+    }
     this.#doubts = 0;
   }
 
   /** After the last table, all of them without a row that is too much. Says what keeps a partition from being as good as any other. */
   async clear(): Promise<ReadonlyMap<number, StandingReason>> {
     const standing = new Map<number, StandingReason>();
-    for (const [partition, id] of this.#noted) {
-      const why = await this.#clear(partition, id);
+    for (const [partition, noted] of this.#noted) {
+      const why = await this.#clear(partition, noted);
       if (why !== null) standing.set(partition, why);
     }
     return standing;
   }
 
-  async #passed(partition: number): Promise<void> {
-    const { ends, clock, patienceMs, topic, signal } = this.#options;
-    const hold = this.#hold(partition);
-    const isPatient = patience(clock, patienceMs);
+  /** Says the word where it is asked for. null: what it is about is passed, and noted. */
+  async #before({ partition, hold }: Waiting): Promise<Place | null> {
+    const { ends, topic } = this.#options;
     for (;;) {
       const held = await hold.read();
       const lost = held?.marker.lost;
       const next = held?.marker.nextOffset ?? 0;
       if (held !== null && lost?.stoppedAt !== undefined) {
-        const where = { topic: topic.name, partition };
-        if (ends === null) throw deletionsLost(where, lost.stoppedAt);
+        if (ends === null) throw deletionsLost({ topic: topic.name, partition }, lost.stoppedAt);
         const { stoppedAt: _, ...rest } = lost;
         const until = Math.max(ends[partition] ?? 0, lost.stoppedAt + 1);
         await hold.replace(held, { ...held.marker, lost: { ...rest, id: randomUUID(), until } });
         continue;
       }
       const target = Math.max(ends?.[partition] ?? 0, lost?.until ?? 0);
-      if (next >= target) {
-        if (lost !== undefined) this.#noted.set(partition, lost.id);
-        return;
-      }
-      if (!isPatient(String(next))) {
-        const message = `the writer of partition ${partition} stands still at offset ${next}, before ${target}`;
-        const where = { topic: topic.name, partition, offset: next };
-        throw verifierErrors.VERIFY_NOTHING_RUNS({ message, where });
-      }
-      await clock.sleep(POLL_MS, signal);
+      if (next < target) return { next, target };
+      if (lost !== undefined) this.#noted.set(partition, { id: lost.id, next });
+      return null;
     }
   }
 
-  async #clear(partition: number, id: string): Promise<StandingReason | null> {
+  async #clear(partition: number, noted: Noted): Promise<StandingReason | null> {
     const hold = this.#hold(partition);
     for (;;) {
       const held = await hold.hold();
-      if (held?.marker.lost?.id !== id) return 'passed-again';
+      if (held !== null && held.marker.lost === undefined && held.marker.nextOffset >= noted.next) return null;
+      if (held?.marker.lost?.id !== noted.id) return 'passed-again';
       if (this.#doubts > 0) return 'doubt';
       const { lost: _, ...marker } = held.marker;
       try {
@@ -124,6 +154,11 @@ export class LostDeletionsRepair {
     const { sink, topic, clock, signal } = this.#options;
     return new MarkerHold({ sink, topic, partition, where: {}, clock, signal });
   }
+}
+
+function standsStill(topic: string, partition: number, { next, target }: Place): Error {
+  const message = `the writer of partition ${partition} stands still at offset ${next}, before ${target}`;
+  return verifierErrors.VERIFY_NOTHING_RUNS({ message, where: { topic, partition, offset: next } });
 }
 
 const POLL_MS = 50;
