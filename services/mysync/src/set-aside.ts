@@ -1,8 +1,8 @@
 /** What the sinks could not take, counted for `mysync status`: keys that are set aside, and dead letters. */
 import type { Config } from '@mysync/config';
-import { formatTableRef, silentLogger } from '@mysync/core';
+import { silentLogger } from '@mysync/core';
 import type { TopicDescription, Transport } from '@mysync/transport';
-import { type AppliedMarker, LetterBox, type ParkedKey, parkedRow, parseMarker } from '@mysync/writer';
+import { type AppliedMarker, countByTable, LetterBox, parseMarker } from '@mysync/writer';
 import { deadLetterSpec, openSink } from './compose.ts';
 
 /** By table. */
@@ -24,7 +24,7 @@ export interface SinkPlace {
 
 /** More than this are not read: `mysync dlq list` does. */
 const MOST_READ = 5_000;
-/** A glance waits no longer for a sink. */
+/** A glance waits no longer for a sink, or for its letters. */
 const ANSWER_MS = 5_000;
 
 /** The applied markers of these partitions, from the sink itself; null where it has none. Throws when the sink does not answer in time. */
@@ -34,23 +34,19 @@ export async function storedMarkers(
 ): Promise<ReadonlyMap<number, AppliedMarker | null>> {
   if (partitions.length === 0) return new Map();
   const sink = await openSink(config, name, source, silentLogger);
-  let deadline: NodeJS.Timeout | undefined;
   try {
-    const late = new Promise<never>((_, reject) => {
-      const error = new Error(`sink ${name} did not answer in ${ANSWER_MS} ms`);
-      deadline = setTimeout(() => reject(error), ANSWER_MS);
-    });
     const read = async (partition: number): Promise<readonly [number, AppliedMarker | null]> => {
       const text = await sink.readMarker({ topic: topic.name, partition });
       return [partition, text === null ? null : parseMarker(text, { topic: topic.name, partition })];
     };
-    return new Map(await Promise.race([Promise.all(partitions.map(read)), late]));
+    const late = `sink ${name} did not answer in ${ANSWER_MS} ms`;
+    return new Map(await inTime(late, async () => await Promise.all(partitions.map(read))));
   } finally {
-    clearTimeout(deadline);
     await sink.close();
   }
 }
 
+/** Throws when they cannot be read, or not in time. */
 export async function deadLetters(transport: Transport, place: SinkPlace): Promise<DeadLetterCount> {
   const { config, sink, source, topic } = place;
   const spec = { ...deadLetterSpec(config, sink, source), partitions: topic.partitions };
@@ -58,14 +54,30 @@ export async function deadLetters(transport: Transport, place: SinkPlace): Promi
   const ranges = await transport.offsetRanges(spec.name);
   const records = ranges.reduce((sum, { earliest, end }) => sum + end - earliest, 0);
   if (records > MOST_READ) return { open: null, records };
-  const signal = AbortSignal.timeout(60_000);
-  const { open } = await new LetterBox({ transport, spec, sink, source, signal }).read();
-  const keys = open.map(({ key }) => Buffer.from(key, 'latin1').toString('base64'));
-  return { open: countsOf(keys.map((key) => ({ key }))), records };
+  const late = `the dead letters were not read in ${ANSWER_MS} ms`;
+  const { open } = await inTime(
+    late,
+    async (signal) => await new LetterBox({ transport, spec, sink, source, signal }).read(),
+  );
+  const keys = open.map(({ key }) => ({ key: Buffer.from(key, 'latin1').toString('base64') }));
+  return { open: merged([countByTable(keys)]), records };
 }
 
-export function countsOf(entries: readonly Pick<ParkedKey, 'key'>[]): TableCounts {
-  return merged(entries.map((entry) => ({ [formatTableRef(parkedRow(entry))]: 1 })));
+async function inTime<T>(late: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const abort = new AbortController();
+  let deadline: NodeJS.Timeout | undefined;
+  const end = new Promise<never>((_, reject) => {
+    deadline = setTimeout(() => {
+      const error = new Error(late);
+      reject(error);
+      abort.abort(error);
+    }, ANSWER_MS);
+  });
+  try {
+    return await Promise.race([work(abort.signal), end]);
+  } finally {
+    clearTimeout(deadline);
+  }
 }
 
 export function merged(all: readonly TableCounts[]): TableCounts {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { statusText } from './status.ts';
+import { NO_CHANGE } from '@mysync/core';
+import { partitionState, statusText } from './status.ts';
 
 test('of a halted partition everything that its error says is shown', () => {
   const detail = [
@@ -16,6 +17,7 @@ test('of a halted partition everything that its error says is shown', () => {
     lagSeconds: null,
     parkedKeys: null,
     deletionsLostSince: null,
+    standsBefore: null,
   };
   const text = statusText({
     process: null,
@@ -44,6 +46,40 @@ test('of a halted partition everything that its error says is shown', () => {
   assert.deepEqual(lost, [`  partition 2: deleted rows may stand in the sink since 2026-01-02T00:00:00.000Z: ${hint}`]);
   assert.ok(lines.includes('  3 keys set aside (shop.orders 2, shop.items 1): mysync dlq list --sink cache'));
   assert.ok(lines.includes('  1 dead letter (shop.orders 1): mysync dlq list --sink cache'));
+});
+
+test('a partition that stands in another process before lost deletions is told to stand, with a command that is not refused', () => {
+  const guard = { epoch: 1, generation: 0, sequence: 1, offset: 6, seenSince: 0, closed: false, nextOffset: 7 };
+  const marker = { topicId: 't', partitions: 3, owner: 'o', nextOffset: 7, guard, version: '1', change: NO_CHANGE };
+  const lost = { id: 'x', foundMs: Date.UTC(2026, 0, 1) };
+  const given = { range: { earliest: 0, end: 9 }, committed: 7, running: undefined };
+  const text = statusText({
+    process: null,
+    sources: [],
+    sinks: [
+      {
+        sink: 'cache',
+        source: 'shop',
+        parked: {},
+        deadLetters: null,
+        partitions: [
+          partitionState({ ...given, partition: 0, marker: { ...marker, lost: { ...lost, stoppedAt: 7 } } }),
+          partitionState({ ...given, partition: 1, marker: { ...marker, lost: { ...lost, until: 7 } } }),
+          partitionState({ ...given, partition: 2, marker }),
+        ],
+      },
+    ],
+    unknown: [{ part: 'dead letters of sink cache', error: 'not JSON' }],
+  });
+  const command = 'mysync verify --repair --lost-deletions --sink cache';
+  assert.deepEqual(
+    text.split('\n').filter((line) => line.includes('verify')),
+    [
+      `  partition 0: stands before offset 7: ${command}`,
+      `  partition 1: deleted rows may stand in the sink since 2026-01-01T00:00:00.000Z: ${command}`,
+    ],
+  );
+  assert.match(text, /^dead letters of sink cache: unknown\nnot JSON$/m);
 });
 
 test('tables that the log does not hold whole are named', () => {

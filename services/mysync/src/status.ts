@@ -3,13 +3,13 @@ import type { Checkpoint } from '@mysync/checkpoint';
 import { type Config, sourcesOf, topicOf } from '@mysync/config';
 import { formatBinlogPosition, formatTableRef, type SourcePosition } from '@mysync/core';
 import type { Transport } from '@mysync/transport';
+import { type AppliedMarker, countByTable, type PartitionStatus } from '@mysync/writer';
 import { readCheckpoint } from './checkpoints.ts';
 import { groupOf, openQuietTransport } from './compose.ts';
 import { type CommandContext, type CommonOptions, requireConfig } from './context.ts';
 import { EXIT, ExitRequest } from './exit-codes.ts';
 import { count, errorText, table } from './output.ts';
 import {
-  countsOf,
   countsText,
   type DeadLetterCount,
   deadLetters,
@@ -52,6 +52,8 @@ export interface PartitionState {
   readonly parkedKeys: number | null;
   /** Since when rows that are gone from the source may stand in the sink (deletions that the log had forgotten); null when none do, or where neither process nor sink says. */
   readonly deletionsLostSince: string | null;
+  /** The writer, of another process, stands before deletions that the log had forgotten, at this offset. */
+  readonly standsBefore: number | null;
   readonly detail: string;
 }
 
@@ -61,7 +63,8 @@ export interface SinkState {
   readonly partitions: readonly PartitionState[];
   /** Keys that are set aside, by table: of the partitions that tell. */
   readonly parked: TableCounts;
-  readonly deadLetters: DeadLetterCount;
+  /** null where they could not be read. */
+  readonly deadLetters: DeadLetterCount | null;
 }
 
 export interface StatusReport {
@@ -173,31 +176,53 @@ async function sinkState(
   const elsewhere = [...ranges.keys()].filter(
     (each) => !writer?.partitions.some(({ partition }) => partition === each),
   );
-  let stored: Awaited<ReturnType<typeof storedMarkers>> = new Map();
-  try {
-    stored = await storedMarkers(place, elsewhere);
-  } catch (error) {
-    unknown.push({ part: `what is set aside beside sink ${sink}`, error: errorText(error) });
-  }
+  const told = async <T>(part: string, ask: () => Promise<T>): Promise<T | null> => {
+    try {
+      return await ask();
+    } catch (error) {
+      unknown.push({ part, error: errorText(error) });
+      return null;
+    }
+  };
+  const stored = await told(`sink ${sink}`, async () => await storedMarkers(place, elsewhere));
+  const letters = await told(`dead letters of sink ${sink}`, async () => await deadLetters(transport, place));
   const counts: TableCounts[] = [];
   const partitions = ranges.map((range, partition): PartitionState => {
-    const marker = stored.get(partition);
+    const marker = stored?.get(partition);
     const running = writer?.partitions.find((each) => each.partition === partition);
-    counts.push(running?.parkedByTable ?? countsOf(marker?.parked ?? []));
-    const nextOffset = running?.nextOffset ?? committed[partition] ?? null;
-    return {
-      partition,
-      state: running?.state ?? 'not here',
-      nextOffset,
-      endOffset: range.end,
-      backlog: Math.max(0, range.end - Math.max(nextOffset ?? range.earliest, range.earliest)),
-      lagSeconds: running?.lagSeconds ?? null,
-      parkedKeys: running?.parkedKeys ?? (marker === undefined ? null : (marker?.parked?.length ?? 0)),
-      deletionsLostSince: timeText(running?.deletionsLostSinceMs ?? marker?.lost?.foundMs ?? null),
-      detail: running?.detail ?? '',
-    };
+    counts.push(running?.parkedByTable ?? countByTable(marker?.parked ?? []));
+    return partitionState({ partition, range, committed: committed[partition] ?? null, running, marker });
   });
-  return { sink, source, partitions, parked: merged(counts), deadLetters: await deadLetters(transport, place) };
+  return { sink, source, partitions, parked: merged(counts), deadLetters: letters };
+}
+
+/** `running`: what a process here says; `marker`: what stands in the sink, null where it has none, undefined where nobody looked. */
+export function partitionState({
+  partition,
+  range,
+  committed,
+  running,
+  marker,
+}: {
+  readonly partition: number;
+  readonly range: { readonly earliest: number; readonly end: number };
+  readonly committed: number | null;
+  readonly running: PartitionStatus | undefined;
+  readonly marker: AppliedMarker | null | undefined;
+}): PartitionState {
+  const nextOffset = running?.nextOffset ?? committed;
+  return {
+    partition,
+    state: running?.state ?? 'not here',
+    nextOffset,
+    endOffset: range.end,
+    backlog: Math.max(0, range.end - Math.max(nextOffset ?? range.earliest, range.earliest)),
+    lagSeconds: running?.lagSeconds ?? null,
+    parkedKeys: running?.parkedKeys ?? (marker === undefined ? null : (marker?.parked?.length ?? 0)),
+    deletionsLostSince: timeText(running?.deletionsLostSinceMs ?? marker?.lost?.foundMs ?? null),
+    standsBefore: marker?.lost?.stoppedAt ?? null,
+    detail: running?.detail ?? '',
+  };
 }
 
 export function statusText(report: StatusReport): string {
@@ -244,15 +269,18 @@ export function statusText(report: StatusReport): string {
     const { parked, deadLetters: letters } = sink;
     const list = `mysync dlq list --sink ${sink.sink}`;
     if (total(parked) > 0) text.push(`  ${count(total(parked), 'key')} set aside (${countsText(parked)}): ${list}`);
-    if (letters.open === null) text.push(`  ${count(letters.records, 'record')} of dead letters: ${list}`);
+    if (letters === null) text.push('  dead letters: unknown');
+    else if (letters.open === null) text.push(`  ${count(letters.records, 'record')} of dead letters: ${list}`);
     else if (total(letters.open) > 0) {
       text.push(`  ${count(total(letters.open), 'dead letter')} (${countsText(letters.open)}): ${list}`);
     }
-    for (const { partition, state, deletionsLostSince } of sink.partitions) {
+    for (const { partition, state, deletionsLostSince, standsBefore } of sink.partitions) {
       if (deletionsLostSince === null || state === 'halted') continue;
-      text.push(
-        `  partition ${partition}: deleted rows may stand in the sink since ${deletionsLostSince}: mysync verify --repair --lost-deletions --sink ${sink.sink}`,
-      );
+      const what =
+        standsBefore === null
+          ? `deleted rows may stand in the sink since ${deletionsLostSince}`
+          : `stands before offset ${standsBefore}`;
+      text.push(`  partition ${partition}: ${what}: mysync verify --repair --lost-deletions --sink ${sink.sink}`);
     }
     // Where and why a partition stands still, and what to do: all of it.
     for (const { partition, detail } of sink.partitions) {

@@ -4,7 +4,7 @@ export { type Act, type ActItem, LetterBox, type LetterBoxOptions, type StoredLe
 export { carriedOn, type LostDeletions } from './lost-deletions.ts';
 export { type AppliedMarker, formatMarker, parseMarker } from './marker.ts';
 export { MarkerHold, type MarkerHoldOptions } from './marker-hold.ts';
-export { causeOf, isWithheld, type ParkedKey, parkedName, parkedRow } from './parked-keys.ts';
+export { causeOf, countByTable, isWithheld, type ParkedKey, parkedName, parkedRow } from './parked-keys.ts';
 export type { PartitionStatus } from './partition-status.ts';
 export { type DeskResult, PoisonDesk, type PoisonDeskOptions } from './poison-desk.ts';
 export type { PoisonPolicy } from './poison-handler.ts';

@@ -1,6 +1,6 @@
 /** A partition loop over a log and a sink in memory. */
 
-import { silentLogger } from '@mysync/core';
+import { type Logger, silentLogger } from '@mysync/core';
 import { createMetrics } from '@mysync/telemetry';
 import type { DeadLetters } from './dead-letters.ts';
 import type { KeyedChange } from './parked-keys.ts';
@@ -39,6 +39,7 @@ export interface SetUp {
   readonly replayMs?: number;
   readonly deadLetters?: DeadLetters;
   readonly incomplete?: boolean;
+  readonly logger?: Logger;
 }
 
 export function setUp(given: SetUp = {}) {
@@ -61,7 +62,7 @@ export function setUp(given: SetUp = {}) {
     isLogIncomplete: () => Promise.resolve(given.incomplete ?? false),
     deadLetters: given.deadLetters ?? new MemoryLetters(),
     clock,
-    logger: silentLogger,
+    logger: given.logger ?? silentLogger,
     metrics,
   });
   sink.onDoubt(() => loop.doubt());

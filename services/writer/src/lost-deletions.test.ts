@@ -1,6 +1,8 @@
 /** A partition that stands before deletions which the log has forgotten, and what it may pass once somebody says so. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { type Logger, silentLogger } from '@mysync/core';
+import { transportErrors } from '@mysync/transport';
 import { setUp } from './loop.fixture.ts';
 import type { LostDeletions } from './lost-deletions.ts';
 import { formatMarker, parseMarker } from './marker.ts';
@@ -37,8 +39,9 @@ async function behind(log = new TestLog()) {
   await first.stop();
   clock.ms += 8 * DAY_MS;
   log.compacted().put(2, 'b');
-  const again = () =>
+  const again = (logger: Logger = silentLogger) =>
     setUp({
+      logger,
       log,
       clock,
       sink: first.sink,
@@ -144,7 +147,9 @@ test('a sink that is put back to before the word was given stops the partition a
 
 test('the sink cannot be reached while the partition stands: it looks again, and goes on', async () => {
   const { log, clock, sink, again } = await behind();
-  const writer = again();
+  const errors: string[] = [];
+  const logger: Logger = { ...silentLogger, error: (_, text) => errors.push(text), child: () => logger };
+  const writer = again(logger);
   await writer.halted();
   await turnsUntil('noted', () => lostOf(sink)?.stoppedAt === 1);
   const { readMarker } = sink;
@@ -155,10 +160,37 @@ test('the sink cannot be reached while the partition stands: it looks again, and
   };
   await turnsUntil('it tried', () => failures > 3);
   assert.equal(writer.loop.status().state, 'halted');
+  assert.match(writer.loop.status().detail, /^WRITER_TOMBSTONES_LOST.*cannot be looked at: .*away$/s);
+  assert.deepEqual(errors, ['partition halted', 'the applied marker cannot be looked at, trying again']);
   sink.readMarker = readMarker;
   await permit(sink, clock, log.end);
   await writer.applied(log.end);
   await writer.stop();
+});
+
+test('two that stand before it and take themselves for the owner pause longer and longer', async () => {
+  const { clock, sink, again } = await behind();
+  sink.shared = true;
+  const [one, two] = [again(), again()];
+  const from = sink.owners.length;
+  await turnsUntil('they quarrel', () => sink.owners.length - from >= 20);
+  assert.ok(Math.max(...clock.slept) > 2_000, `${clock.slept}`);
+  await one.stop();
+  await two.stop();
+});
+
+test('one that stands and has lost its partition takes no marker back', async () => {
+  const { sink, again } = await behind();
+  const writer = again();
+  await writer.halted();
+  await turnsUntil('noted', () => lostOf(sink)?.stoppedAt === 1);
+  writer.assigned.onCommit = () => {
+    throw transportErrors.TRANSPORT_NOT_OWNER({ message: 'given away' });
+  };
+  const successor = formatMarker({ ...parseMarker(sink.marker ?? '', {}), owner: 'successor' });
+  sink.marker = successor;
+  await writer.done;
+  assert.equal(sink.marker, successor);
 });
 
 test('markers with something else in that place are refused', () => {

@@ -141,12 +141,7 @@ export class ParkedKeys {
   }
 
   byTable(): Readonly<Record<string, number>> {
-    const counts: Record<string, number> = {};
-    for (const entry of this.#entries.values()) {
-      const table = formatTableRef(parkedRow(entry));
-      counts[table] = (counts[table] ?? 0) + 1;
-    }
-    return counts;
+    return countByTable(this.#entries.values());
   }
 
   /** What the sink calls the records of those rows of a table that are there. */
@@ -193,6 +188,16 @@ export function parkedRow(entry: Pick<ParkedKey, 'key'>): TableRef & { readonly 
   const decoded = decodeKey(Buffer.from(entry.key, 'base64'));
   if (decoded.kind !== 'row') return { database: '', table: '', values: [] };
   return decoded.row;
+}
+
+/** How many rows of each table. */
+export function countByTable(entries: Iterable<Pick<ParkedKey, 'key'>>): Readonly<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for (const entry of entries) {
+    const table = formatTableRef(parkedRow(entry));
+    counts[table] = (counts[table] ?? 0) + 1;
+  }
+  return counts;
 }
 
 /** For logs and lists: `shop.orders 17`. */

@@ -187,7 +187,6 @@ export class PartitionLoop {
 
   /** Follows the log until there is a reason to read the marker again. */
   async #turn(revoked: AbortSignal): Promise<void> {
-    const { clock } = this.#options;
     try {
       if (await this.#resume()) return;
       await this.#committer.confirm();
@@ -198,6 +197,12 @@ export class PartitionLoop {
       this.#detail = causeText(error);
       this.#logger.warn({ error: errorForLog(error) }, 'the partition cannot be read, trying again');
     }
+    await this.#pause(revoked);
+  }
+
+  /** Before the marker is taken back. */
+  async #pause(revoked: AbortSignal): Promise<void> {
+    const { clock } = this.#options;
     if (this.#committer.lost) return;
     if (clock.monotonic() - this.#takenOverAt > QUIET_MS) this.#pauses.reset();
     await clock.sleep(this.#pauses.next(), revoked);
@@ -367,7 +372,11 @@ export class PartitionLoop {
     this.#logger.error({ error: errorForLog(error) }, 'partition halted');
     if (isMysyncError(error, 'WRITER_TOMBSTONES_LOST')) {
       await this.#untilMoved(Number(error.where.offset), revoked);
-      if (!revoked.aborted) this.#logger.info({}, 'the applied marker was moved: the partition is read from there');
+      if (revoked.aborted) return;
+      this.#logger.info({}, 'the applied marker was moved: the partition is read from there');
+      // By whoever let it go on, or by another that takes itself for the owner.
+      await this.#committer.confirm();
+      await this.#pause(revoked).catch(() => undefined);
       this.#options.metrics.writer.halted.set(this.#labels, 0);
       this.#state = 'starting';
     } else if (!revoked.aborted) {
@@ -377,15 +386,24 @@ export class PartitionLoop {
 
   /** The marker says where and why the partition stands; whoever mends the sink says there that it may go on. */
   async #untilMoved(offset: number, revoked: AbortSignal): Promise<void> {
+    const stopped = this.#detail;
     let noted = false;
+    let told = '';
     while (!revoked.aborted) {
       try {
         if (noted ? await this.#applier.isDisplaced() : !(await this.#applier.noteStop(offset))) return;
         noted = true;
+        told = '';
+        this.#detail = stopped;
         await this.#options.clock.sleep(STOPPED_LOOK_MS, revoked);
       } catch (error) {
         if (revoked.aborted) return;
-        this.#logger.debug({ error: errorForLog(error) }, 'the applied marker cannot be looked at, trying again');
+        const text = isMysyncError(error) ? error.toString() : causeText(error);
+        this.#detail = `${stopped}\nthe applied marker cannot be looked at: ${text}`;
+        const isNews = text !== told && !isRetriableError(error);
+        const level = isNews ? 'error' : 'debug';
+        told = text;
+        this.#logger[level]({ error: errorForLog(error) }, 'the applied marker cannot be looked at, trying again');
         await this.#options.clock.sleep(STOPPED_LOOK_MS, revoked).catch(() => undefined);
       }
     }
