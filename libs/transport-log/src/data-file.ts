@@ -14,6 +14,9 @@ const VERSION = 2;
 /** Pages that a transaction took and gave back are never written, so a sound file may end this much early. */
 const UNWRITTEN_BYTES = 2 ** 20;
 const NO_PAGE = 2n ** 64n - 1n;
+const PAGE_BYTES_AT = 48;
+/** In each of the two root pages: the transaction that wrote it. */
+export const TRANSACTION_AT = 152;
 
 /** Throws LOG_CORRUPT for a file that is none of LMDB's, or is cut off. A missing or empty file is fine. */
 export function checkDataFile(file: string): void {
@@ -43,9 +46,10 @@ export function findProblem(head: Buffer, size: number): string | null {
   if (head.length < 4096) return `it has ${size} bytes, fewer than its first page`;
   if (head.readUInt32LE(24) !== MAGIC) return 'it is not a data file of the log';
   if ((head.readUInt32LE(28) & 0xffff) !== VERSION) return 'it has another data version';
-  const pageBytes = head.readUInt32LE(48);
+  const pageBytes = head.readUInt32LE(PAGE_BYTES_AT);
   if (pageBytes < 4096 || pageBytes > 65536 || head.length < 2 * pageBytes) return 'its first pages are damaged';
-  const newest = head.readBigUInt64LE(152) >= head.readBigUInt64LE(pageBytes + 152) ? 0 : pageBytes;
+  const newest =
+    head.readBigUInt64LE(TRANSACTION_AT) >= head.readBigUInt64LE(pageBytes + TRANSACTION_AT) ? 0 : pageBytes;
   if (head.readUInt32LE(newest + 24) !== MAGIC) return 'its root page is damaged';
   const needed = (Number(head.readBigUInt64LE(newest + 144)) + 1) * pageBytes;
   const short = `it has ${size} bytes of ${needed}: it was cut off`;
@@ -55,4 +59,11 @@ export function findProblem(head: Buffer, size: number): string | null {
     if (root !== NO_PAGE && (Number(root) + 1) * pageBytes > size) return short;
   }
   return null;
+}
+
+/** Of a sound data file. */
+export function pageBytesOf(fd: number): number {
+  const word = Buffer.alloc(4);
+  readSync(fd, word, 0, 4, PAGE_BYTES_AT);
+  return word.readUInt32LE(0);
 }

@@ -23,6 +23,7 @@ import { logErrors } from './errors.ts';
 import { takeGateAtExit, throughGate } from './gate.ts';
 import { FORMAT_VERSION, metaKey, type PartitionState } from './layout.ts';
 import { reserveLockFile } from './lock-file.ts';
+import { RootWatch } from './root-watch.ts';
 import { Wakeups } from './wakeups.ts';
 
 export type Fsync = 'commit' | 'interval';
@@ -76,6 +77,7 @@ export class Store {
   readonly path: string;
   readonly options: StoreOptions;
   readonly #root: RootDatabase<Buffer, string>;
+  readonly #rootWatch: RootWatch;
   readonly #queue: Pending[] = [];
   #running: Promise<void> | undefined;
   #users = 0;
@@ -106,10 +108,13 @@ export class Store {
       });
       this.records = this.#root.openDB<Buffer, Buffer>('records', { encoding: 'binary', keyEncoding: 'binary' });
       this.meta = this.#root.openDB<Buffer, string>('meta', { encoding: 'binary' });
+      this.#rootWatch = new RootWatch(path);
     } catch (cause) {
       throw openError(path, cause);
     }
     this.wakeups = new Wakeups(join(path, 'doorbell'), () => this.refresh());
+    // What our opening rolled back is there again at once.
+    this.write(() => undefined).catch(() => undefined);
   }
 
   /** The store of a directory; each call needs one `release`. */
@@ -174,6 +179,8 @@ export class Store {
       if (this.#syncTimer !== undefined) await this.#sync().catch(() => {});
       this.wakeups.close();
       await throughGate(gateOf(this.path), () => this.#root.close());
+      // Not before: closing any descriptor of the lock file drops LMDB's own locks on it.
+      this.#rootWatch.close();
     });
   }
 
@@ -284,22 +291,19 @@ export class Store {
     this.#wakeAfterCommit = [];
     let refused: unknown;
     try {
-      const done = this.#root.transaction(() => {
-        for (const pending of group) {
-          try {
-            pending.result = pending.action();
-          } catch (error) {
-            pending.error = error;
-            if (!isMysyncError(error)) throw error;
-          }
-        }
-        if (this.#sizeDelta !== 0) this.put(metaKey.size, this.size() + this.#sizeDelta);
-      });
-      this.#root.committed.then(
-        () => {},
-        () => {},
-      );
-      await done;
+      let isBehind: boolean;
+      do {
+        isBehind = false;
+        const done = this.#root.transaction(() => {
+          isBehind = this.#rootWatch.mendsRollback(this.#root.getWriteTxnId());
+          if (!isBehind) this.#act(group);
+        });
+        this.#root.committed.then(
+          () => {},
+          () => {},
+        );
+        await done;
+      } while (isBehind);
     } catch (error) {
       refused = await this.#explain(error, bytes);
     }
@@ -313,6 +317,19 @@ export class Store {
       if (error !== undefined) pending.reject(error);
       else pending.resolve(pending.result as never);
     }
+  }
+
+  /** Within the transaction. */
+  #act(group: readonly Pending[]): void {
+    for (const pending of group) {
+      try {
+        pending.result = pending.action();
+      } catch (error) {
+        pending.error = error;
+        if (!isMysyncError(error)) throw error;
+      }
+    }
+    if (this.#sizeDelta !== 0) this.put(metaKey.size, this.size() + this.#sizeDelta);
   }
 
   /** What a failed commit means. LMDB reports a short write on a full disk as EIO. */
