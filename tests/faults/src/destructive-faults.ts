@@ -14,6 +14,8 @@ import { FORGOTTEN_MS, hasRedisServer, type Setting } from './setting.ts';
 const TOLD_MS = 90_000;
 const CHURN_MS = 40_000;
 const MENDED_MS = 90_000;
+/** Keys of `bulk`. */
+const DOOMED = Array.from({ length: 200 }, (_, i) => 8_000_000 + i);
 
 const onlyRedis = (setting: Setting): boolean => hasRedisServer(setting) && setting.sinks.length === 1;
 
@@ -46,22 +48,43 @@ async function rebuildSinks(scene: Scene): Promise<void> {
 
 /** The other remedy: the sinks go on as they are, and verify removes what is gone. Half the time the first one is killed at some moment. */
 async function mendSinks(scene: Scene, dice: Dice): Promise<void> {
-  const args = ['verify', '--sink', 'redis', '--repair', '--lost-deletions', '--config', scene.configFile];
-  if (dice.chance(0.5)) {
+  const args = ['verify', '--sink', 'redis', '--repair', '--lost-deletions', '--json', '--config', scene.configFile];
+  const stood = await doomedShown(scene);
+  if (stood === 0) throw new Error('no row that is gone stands in the sink: there is nothing to mend');
+  const isKilled = dice.chance(0.5);
+  if (isKilled) {
     const first = new MysyncProcess(args);
     await sleep(dice.integer(500, 8_000));
     await first.kill();
   }
+  let removed = 0;
   await untilMysync(
     'verify has mended the sink',
     async () => {
       const { code, stdout, stderr } = await runMysync(args);
       if (code !== 0 && code !== 3) throw new Finding(`mysync verify ended with ${code}: ${stderr.slice(0, 1000)}`);
+      const { reports } = JSON.parse(stdout) as VerifyJson;
+      for (const { tables } of reports) for (const { extra, unremoved } of tables) removed += extra - unremoved;
       // 3: a row is hot, or a connection was made anew meanwhile
-      return code === 0 && !/may still show/.test(stdout);
+      return code === 0;
     },
     { timeoutMs: MENDED_MS, everyMs: 1_000 },
   );
+  // one that was killed may have removed all of them and told nobody
+  if (removed === 0 && !isKilled) throw new Error(`verify removed none of ${stood} rows: the fault has tried nothing`);
+}
+
+interface VerifyJson {
+  readonly reports: readonly {
+    readonly tables: readonly { readonly extra: number; readonly unremoved: number }[];
+  }[];
+}
+
+/** Of the rows that are gone when the writers come back, how many the sink has. */
+async function doomedShown(scene: Scene): Promise<number> {
+  const [eye] = scene.eyes;
+  const rows = await eye?.look(DOOMED.map((id) => ({ table: 'bulk', key: String(id) })));
+  return rows?.filter((n) => n !== null).length ?? 0;
 }
 
 function startWriters(scene: Scene): void {
@@ -160,9 +183,11 @@ const tombstones: FaultKind = {
   strike: async (scene, dice) => {
     await withSql(scene, async (sql) => {
       // rows that the sink has, and that are gone when the writers come back
-      const doomed = Array.from({ length: 200 }, (_, i) => [8_000_000 + i, 0, 0, 'doomed']);
-      await sql.query('REPLACE INTO bulk VALUES ?', [doomed]);
-      await sleep(2_000);
+      await sql.query('REPLACE INTO bulk VALUES ?', [DOOMED.map((id) => [id, 0, 0, 'doomed'])]);
+      await untilMysync('the sink has what will be deleted', async () => (await doomedShown(scene)) === DOOMED.length, {
+        timeoutMs: TOLD_MS,
+        everyMs: 100,
+      });
       for (const writer of scene.writers) await writer.kill();
       const left = await scene.logEnds();
       await sql.query('DELETE FROM bulk WHERE id BETWEEN 8000000 AND 8999999');
