@@ -191,6 +191,8 @@ const tombstones: FaultKind = {
       for (const writer of scene.writers) await writer.kill();
       const left = await scene.logEnds();
       await sql.query('DELETE FROM bulk WHERE id BETWEEN 8000000 AND 8999999');
+      const isLogged = async (): Promise<boolean> => (await deletions(scene, left)) >= DOOMED.length;
+      await untilMysync('the deletions are in the log', isLogged, { timeoutMs: TOLD_MS, everyMs: 100 });
       await churn(scene, sql, left);
     });
     return async () => {
@@ -210,11 +212,21 @@ const tombstones: FaultKind = {
   },
 };
 
-/** Rows come and go until the log has been compacted beyond where the writers were. */
+/** Deletions in the log, from those offsets on and before the others. */
+async function deletions(scene: Scene, from: readonly number[], to?: readonly number[]): Promise<number> {
+  let found = 0;
+  await (await scene.watch.log()).read(({ partition, offset, tombstone }) => {
+    if (tombstone && offset >= (from[partition] ?? 0) && offset < (to?.[partition] ?? Infinity)) found += 1;
+  });
+  return found;
+}
+
+/** Rows come and go until the log has forgotten what was deleted since the writers left. */
 async function churn(scene: Scene, sql: Connection, left: readonly number[]): Promise<void> {
   const pad = 'z'.repeat(380);
   const began = performance.now();
   const end = began + CHURN_MS;
+  const ends = await scene.logEnds();
   for (let round = 0, passed = false; !passed || performance.now() - began < 1.2 * FORGOTTEN_MS; round += 1) {
     if (performance.now() > end)
       throw new Finding(`the log was not compacted: ${left} then, ${await scene.logCleaned()} now`);
@@ -224,6 +236,7 @@ async function churn(scene: Scene, sql: Connection, left: readonly number[]): Pr
     await sleep(50);
     const cleaned = await scene.logCleaned();
     passed = left.every((offset, partition) => (cleaned[partition] ?? 0) > offset + 100);
+    if (performance.now() - began > FORGOTTEN_MS) passed &&= (await deletions(scene, left, ends)) === 0;
   }
 }
 
