@@ -234,7 +234,9 @@ export async function compactPartition(options: CompactionOptions): Promise<bool
     if (horizon > 0) horizonMs = horizonMs === 0 ? horizon : Math.min(horizonMs, horizon);
     let bytes = 0;
     for (const at of kept.places) bytes += recordLength(kept.source, at);
-    if (pending.length > 0 && pendingBytes + bytes > joinedBytes) flush();
+    // Joined with younger ones, tombstones would wait for as long as others come.
+    const otherTime = horizon > 0 && pendingHorizon > 0 && horizon !== pendingHorizon;
+    if (pending.length > 0 && (otherTime || pendingBytes + bytes > joinedBytes)) flush();
     pending.push(kept);
     pendingBytes += bytes;
     pendingSourceBytes += batch.source.length;

@@ -108,3 +108,18 @@ test('a tombstone goes after its time, also out of a joined batch; the newest re
   for (let look = 0; look < 5; look++) await new Promise((resolve) => setTimeout(resolve, 10));
   assert.deepEqual(await keys(), ['a', 'b', 'last']);
 });
+
+test('a tombstone goes at its time, however many others come behind it', { timeout: 30_000 }, async (t) => {
+  const { publisher, wait, keys } = await setting(t, {});
+  await publisher.publish(0, [record('gone')]);
+  await publisher.publish(0, [record('gone', null)]);
+  let rounds = 0;
+  const look = (): Promise<string[]> => keys().catch(() => ['gone']); // offsets may go while they are read
+  for (; rounds < 50 && (await look()).includes('gone'); rounds++) {
+    await publisher.publish(0, [record(`other-${rounds}`)]);
+    await publisher.publish(0, [record(`other-${rounds}`, null)]);
+    wait(200);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  assert.ok(rounds < 50, 'it waits for as long as others come');
+});
