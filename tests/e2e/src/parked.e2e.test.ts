@@ -324,7 +324,7 @@ for (const transport of ['log', 'kafka'] as const) {
     await redis?.kill();
     const away = await runMysync(['status', '--config', pipeline.configFile]);
     assert.equal(away.code, 1);
-    assert.match(away.stdout, /what is set aside beside sink redis: unknown\nSINK_UNREACHABLE/);
+    assert.match(away.stdout, /^sink redis: unknown\nSINK_UNREACHABLE/m);
     assert.match(away.stdout, /^ +1 +not here/m);
   });
 }
