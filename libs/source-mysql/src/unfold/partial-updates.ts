@@ -8,13 +8,20 @@
 import { formatTableRef, isMysyncError, type TableRef } from '@mysync/core';
 import { ByteReader } from '../binlog/byte-reader.ts';
 import { EVENT, TYPE } from '../binlog/column-types.ts';
-import { countSet, isSet, lengthOf, valueBytes } from '../binlog/image.ts';
+import {
+  countSet,
+  isJson,
+  isSet,
+  lengthOf,
+  PARTIAL_JSON,
+  readImage,
+  readUpdateHead,
+  valueBytes,
+} from '../binlog/image.ts';
 import type { LogEvent } from '../binlog/log-event.ts';
 import { type BareColumn, readTableId, readTableMap, readTableName } from '../binlog/table-map.ts';
 import { sourceErrors } from '../errors.ts';
 import { applyJsonDiffs } from '../json/json-diff.ts';
-
-const PARTIAL_JSON = 1;
 
 /** Where a table map lies in the bytes of all that are held. */
 interface HeldMap {
@@ -103,14 +110,8 @@ interface Images {
 
 function wholeUpdate(event: LogEvent, columns: readonly BareColumn[]): LogEvent {
   const reader = new ByteReader(event.buffer, event.start, event.end);
-  reader.skip(8); // table id and flags
-  reader.skip(reader.uint(2) - 2);
-  const count = reader.packed();
-  if (count !== columns.length) throw new RangeError(`the event has ${count} columns, its table map ${columns.length}`);
-  const bitmapBytes = (count + 7) >> 3;
-  const before = reader.bytes(bitmapBytes);
-  const head = event.buffer.subarray(event.start, reader.at);
-  const after = reader.bytes(bitmapBytes);
+  const { before, after } = readUpdateHead(reader, event.type, columns);
+  const head = event.buffer.subarray(event.start, reader.at - after.length);
   const kept = Buffer.from(after);
   for (const [i, column] of columns.entries()) {
     if (column.type === TYPE.JSON && !isSet(before, i)) clear(kept, i);
@@ -124,10 +125,10 @@ function wholeUpdate(event: LogEvent, columns: readonly BareColumn[]): LogEvent 
 function pushRow(reader: ByteReader, images: Images, parts: Buffer[]): void {
   const { columns, before, after } = images;
   const beforeAt = reader.at;
-  const documents = readBefore(reader, columns, before);
+  const documents = readImage(reader, columns, before, isJson);
   parts.push(reader.buffer.subarray(beforeAt, reader.at));
   const isPartial = (reader.packed() & PARTIAL_JSON) !== 0;
-  const ofJson = columns.filter((column) => column.type === TYPE.JSON).length;
+  const ofJson = columns.filter(isJson).length;
   const partial = isPartial ? reader.bytes((ofJson + 7) >> 3) : undefined;
   const nulls = reader.bytes((countSet(after, columns.length) + 7) >> 3);
   parts.push(keptNulls(nulls, images));
@@ -157,21 +158,6 @@ function pushRow(reader: ByteReader, images: Images, parts: Buffer[]): void {
     copiedTo = reader.at;
   }
   parts.push(reader.buffer.subarray(copiedTo, reader.at));
-}
-
-/** Reads over the image before an update; its documents by column. */
-function readBefore(reader: ByteReader, columns: readonly BareColumn[], held: Buffer): Map<number, Buffer> {
-  const documents = new Map<number, Buffer>();
-  const nulls = reader.bytes((countSet(held, columns.length) + 7) >> 3);
-  let bit = -1;
-  for (const [i, column] of columns.entries()) {
-    if (!isSet(held, i)) continue;
-    bit += 1;
-    if (isSet(nulls, bit)) continue;
-    if (column.type === TYPE.JSON) documents.set(i, reader.bytes(lengthOf(reader, column.size)));
-    else reader.skip(valueBytes(reader, column));
-  }
-  return documents;
 }
 
 /** The bits of NULL without those of the columns that are left out. */
