@@ -160,8 +160,7 @@ test('kafka: a new group begins with a compacted topic and ends with exactly the
 
     const writer = pipeline.start('writer --sink redis');
     await pipeline.equal(['item'], 60_000);
-    const port = Number(/"port":(\d+)/.exec(writer.stderr)?.[1]);
-    const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    const metrics = await writer.metrics();
     const verdicts = new Map<string, number>();
     for (const [, verdict = '', count] of metrics.matchAll(
       /^mysync_writer_guard_verdicts_total\{.*verdict="(\w+)".*\} (\d+)$/gm,

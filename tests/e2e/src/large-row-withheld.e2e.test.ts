@@ -58,8 +58,7 @@ for (const transport of ['log', 'kafka'] as const) {
     await untilSetAside(pipeline, ['1', '2', '4']);
     const found = await pipeline.differences('redis', ['t']);
     assert.deepEqual(found.map(({ key }) => key).sort(), ['1', '2', '4']);
-    const port = Number(/"port":(\d+)/.exec(mysync.stderr)?.[1]);
-    const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    const metrics = await mysync.metrics();
     assert.match(metrics, /^mysync_reader_withheld_rows_total\{.*\} [1-9]/m);
     assert.match(mysync.stderr, /row withheld/);
 
@@ -206,8 +205,7 @@ test('kafka: a topic that takes less while the reader runs: a storm of large row
     const found = await pipeline.differences('redis', ['t']);
     return found.every(({ key }) => Number(key) % 2 === 1);
   });
-  const port = Number(/"port":(\d+)/.exec(mysync.stderr)?.[1]);
-  const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  const metrics = await mysync.metrics();
   const counted = [...metrics.matchAll(/^mysync_reader_rewinds_total\{.*\} (\d+)/gm)];
   const rewinds = counted.reduce((sum, [, count]) => sum + Number(count), 0);
   assert.ok(rewinds > 0 && rewinds < 40, `${rewinds} rewinds`);

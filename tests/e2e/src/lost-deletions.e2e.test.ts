@@ -4,15 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  assertClean,
-  type MysyncProcess,
-  Pipeline,
-  runMysync,
-  type SinkName,
-  startServer,
-  until,
-} from '@mysync/harness';
+import { assertClean, Pipeline, runMysync, type SinkName, startServer, until } from '@mysync/harness';
 import { Kafka, logLevel } from 'kafkajs';
 import type { Connection } from 'mysql2/promise';
 import { dlq } from './dlq.fixture.ts';
@@ -42,11 +34,6 @@ async function forgotten(pipeline: Pipeline, sql: Connection): Promise<void> {
     },
     { timeoutMs: 90_000, everyMs: 500 },
   );
-}
-
-async function metricsOf(process: MysyncProcess): Promise<string> {
-  const port = Number(/"port":(\d+)/.exec(process.stderr)?.[1]);
-  return await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
 }
 
 async function shown(pipeline: Pipeline, sink: SinkName): Promise<readonly string[]> {
@@ -132,7 +119,7 @@ for (const [transport, sink] of [
 
     writer = pipeline.start(`writer --sink ${sink}`);
     await writer.logged(/WRITER_TOMBSTONES_LOST/);
-    assert.match(await metricsOf(writer), /^mysync_writer_halted\{.*\} 1$/m);
+    assert.match(await writer.metrics(), /^mysync_writer_halted\{.*\} 1$/m);
     const verify = ['verify', '--sink', sink, '--config', pipeline.configFile];
     const refused = await runMysync([...verify, '--repair']);
     assert.equal(refused.code, 1, refused.stdout + refused.stderr);
@@ -143,7 +130,7 @@ for (const [transport, sink] of [
     // killed as soon as the writer goes on
     const killed = pipeline.start(`verify --sink ${sink} --repair --lost-deletions --rate 1`);
     await writer.logged(/the applied marker was moved/);
-    await until('no partition stands', async () => !/^mysync_writer_halted\{.*\} 1$/m.test(await metricsOf(writer)));
+    await until('no partition stands', async () => !/^mysync_writer_halted\{.*\} 1$/m.test(await writer.metrics()));
     await killed.kill();
     let keys: readonly string[] = [];
     await until('surviving changes are applied, deleted rows stand', async () => {
@@ -152,7 +139,7 @@ for (const [transport, sink] of [
     }).catch((cause: unknown) => {
       throw new Error(`the sink differs in ${keys}`, { cause });
     });
-    assert.match(await metricsOf(writer), /^mysync_writer_deletions_lost\{.*\} 1$/m);
+    assert.match(await writer.metrics(), /^mysync_writer_deletions_lost\{.*\} 1$/m);
     // and the next owner of the partition knows it, too
     await writer.kill();
     writer = pipeline.start(`writer --sink ${sink}`);
@@ -178,7 +165,7 @@ for (const [transport, sink] of [
     );
     await pipeline.equal(['item', 'churn']);
     await until('nobody says that deleted rows may stand', async () => {
-      const metrics = await metricsOf(writer);
+      const metrics = await writer.metrics();
       return !/^mysync_writer_(deletions_lost|halted)\{.*\} 1$/m.test(metrics);
     });
     await pipeline.stopped(writer);

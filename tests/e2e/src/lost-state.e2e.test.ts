@@ -226,8 +226,7 @@ test('a full disk under the embedded log: reading pauses, and goes on once there
       remedy: /Free disk space/,
     });
     assert.ok(statfsSync(disk).bavail > 0, 'some is kept free');
-    const port = Number(/"port":(\d+)/.exec(mysync.stderr)?.[1]);
-    const args = ['--config', pipeline.configFile, `--telemetry.port=${port}`];
+    const args = ['--config', pipeline.configFile, `--telemetry.port=${mysync.telemetryPort}`];
     const status = await runMysync(['status', ...args]);
     assert.match(status.stdout, new RegExp(`^source ${pipeline.database}: streaming: TRANSPORT_DISK_FULL`, 'm'));
     execFileSync('mount', ['-o', 'remount,size=200m', disk], { stdio: 'pipe' });

@@ -7,8 +7,7 @@ import { CheckpointDatabase } from './checkpoint-database.fixture.ts';
 
 /** The largest of a gauge's values in a process, or undefined before it has one. */
 async function gauge(process: MysyncProcess, name: string): Promise<number | undefined> {
-  const port = Number(/"port":(\d+)/.exec(process.stderr)?.[1]);
-  const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  const text = await process.metrics();
   const values = [...text.matchAll(new RegExp(`^${name}(?:\\{.*\\})? (\\S+)$`, 'gm'))].map(([, value]) =>
     Number(value),
   );

@@ -66,8 +66,8 @@ test('H9: Redis: a list stands at a key; the row waits there, its partition goes
     return keys === '2';
   };
   await until('the rows of other keys', others);
-  const port = Number(/"port":(\d+)/.exec(mysync.stderr)?.[1]);
-  const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  const port = mysync.telemetryPort;
+  const metrics = await mysync.metrics();
   assert.match(metrics, /^mysync_writer_parked_keys\{.*\} 4$/m);
   // of the process, and of the sink where no process answers
   for (const [more, from] of [

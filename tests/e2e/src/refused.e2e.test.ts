@@ -18,7 +18,7 @@ async function halted(
   const offset = Number(/offset (\d+)/.exec(told.where)?.[1]);
   assert.ok(partition >= 0 && offset >= 0, told.where);
 
-  const port = Number(/"port":(\d+)/.exec(mysync.stderr)?.[1]);
+  const port = mysync.telemetryPort;
   const args = ['--config', pipeline.configFile, `--telemetry.port=${port}`];
   const { code, stdout } = await runMysync(['status', '--json', ...args]);
   assert.equal(code, 0);

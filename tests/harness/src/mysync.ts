@@ -85,6 +85,16 @@ export class MysyncProcess {
     });
   }
 
+  /** Where its telemetry listens; NaN before it says so. */
+  get telemetryPort(): number {
+    return Number(/"port":(\d+)/.exec(this.stderr)?.[1]);
+  }
+
+  /** What it tells Prometheus. */
+  async metrics(): Promise<string> {
+    return await (await fetch(`http://127.0.0.1:${this.telemetryPort}/metrics`)).text();
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.running) await this.kill();
   }
