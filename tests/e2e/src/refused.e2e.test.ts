@@ -38,7 +38,7 @@ async function halted(
   assert.equal(ready.status, 503);
   for (const place of where) assert.match(body, place);
   assert.equal((await fetch(`http://127.0.0.1:${port}/healthz`)).status, 200, 'a restart would not mend it');
-  const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  const metrics = await mysync.metrics();
   assert.match(metrics, new RegExp(`^mysync_writer_halted\\{.*partition="${partition}".*\\} 1$`, 'm'));
 }
 
