@@ -5,8 +5,7 @@ import { errorBody, responseError } from './failures.ts';
 import { countFields, UNSIGNED_LONG } from './fields.ts';
 import type { EsAnswer, EsHttp } from './http.ts';
 import { gcDeletesSeconds, type IndexInfo, isBuiltFrom, parseIndexInfo, settingNumber } from './index-info.ts';
-import { makeMarkerIndex } from './markers.ts';
-import { documentId } from './names.ts';
+import type { IndexRegistry } from './index-registry.ts';
 import type { FieldMapping } from './options.ts';
 
 /** What an index must be like for a table. */
@@ -22,7 +21,7 @@ export interface IndexPlan {
 
 export interface IndexKeeperOptions {
   readonly http: EsHttp;
-  readonly markerIndex: string;
+  readonly registry: IndexRegistry;
   readonly sink: string;
   readonly templates: boolean;
   readonly gcDeletesSeconds: number;
@@ -45,8 +44,7 @@ const MAX_FIELDS = 1000;
  *
  * 1. An index is made with the whole mapping before its first document, and has a template of its own that forbids making it
  *    by chance: a bulk to a deleted index fails instead of filling a new one with half the rows.
- * 2. Its UUID is noted beside the markers. An index that is gone, or is another one, while markers say that changes are in it, is
- *    `ES_INDEX_LOST`: nothing would ever fill it again.
+ * 2. It is noted beside the markers before its first document (`IndexRegistry`), and one that is not what is noted there is refused.
  * 3. Mappings only grow. A field that has another type already keeps it; a document that does not fit is refused item by item.
  * 4. Two tables share an index only if their ids cannot meet.
  * 5. Calls for one index run one after the other.
@@ -72,15 +70,16 @@ export class IndexKeeper {
   }
 
   async #ensure(plan: IndexPlan): Promise<void> {
+    const { registry } = this.#options;
     const fields = countFields(plan.properties);
     for (;;) {
       const info = await this.#read(plan.index);
       if (info !== null) return await this.#extend(plan, info);
-      await this.#isRegistered(plan, null);
+      await registry.isNoted(plan.index, plan.table, null);
       checkFieldCount(plan, fields, settingNumber(plan.settings, 'index.mapping.total_fields.limit') ?? MAX_FIELDS);
       if (await this.#create(plan)) {
         const made = await this.#read(plan.index);
-        if (made !== null) return await this.#register(plan, made);
+        if (made !== null) return await registry.note(plan.index, plan.table, made);
       }
     }
   }
@@ -118,7 +117,8 @@ export class IndexKeeper {
 
   async #extend(plan: IndexPlan, info: IndexInfo): Promise<void> {
     checkOwners(plan, info.owners);
-    const registered = await this.#isRegistered(plan, info);
+    const { registry } = this.#options;
+    const isNoted = await registry.isNoted(plan.index, plan.table, info);
     const missing: Record<string, FieldMapping> = {};
     for (const [name, mapping] of Object.entries(plan.properties)) {
       const existing = info.properties[name];
@@ -140,7 +140,7 @@ export class IndexKeeper {
       if (answer.status >= 400) throw mappingRefused(plan, answer);
     }
     await this.#raiseGcDeletes(plan, info);
-    if (!registered) await this.#register(plan, info);
+    if (!isNoted) await registry.note(plan.index, plan.table, info);
   }
 
   /** A server that lacks `unsigned_long` takes the digits as a keyword. */
@@ -215,46 +215,6 @@ export class IndexKeeper {
       body: JSON.stringify({ 'index.gc_deletes': `${wanted}s` }),
     });
     logger.info({ index: plan.index, was: info.gcDeletes ?? '60s', now: `${wanted}s` }, 'raised index.gc_deletes');
-  }
-
-  async #register(plan: IndexPlan, info: IndexInfo): Promise<void> {
-    const { http, markerIndex, sink } = this.#options;
-    await makeMarkerIndex(http, markerIndex);
-    await http.request({
-      method: 'PUT',
-      path: this.#registryPath(plan.index),
-      query: { op_type: 'create' },
-      body: JSON.stringify({ kind: 'index', sink, index: plan.index, uuid: info.uuid }),
-      accept: [409],
-    });
-  }
-
-  /** Whether the index is the one noted beside the markers; throws `ES_INDEX_LOST` when another one is noted. */
-  async #isRegistered(plan: IndexPlan, info: IndexInfo | null): Promise<boolean> {
-    if (info !== null && info.name !== plan.index) return true;
-    const answer = await this.#options.http.request({
-      method: 'GET',
-      path: this.#registryPath(plan.index),
-      accept: [404],
-    });
-    if (answer.status === 404) return false;
-    const noted = (answer.body as { _source?: { uuid?: unknown } })._source?.uuid;
-    if (info !== null && noted === info.uuid) return true;
-    const { markerIndex, sink } = this.#options;
-    const rebuild = elasticsearchErrors.entries.ES_INDEX_LOST.remedy;
-    throw elasticsearchErrors.ES_INDEX_LOST({
-      message:
-        info === null
-          ? `index '${plan.index}' is gone, but the markers say that changes are in it`
-          : `index '${plan.index}' is not the one that the markers are about (UUID ${info.uuid}, was ${String(noted)})`,
-      where: { index: plan.index, table: formatTableRef(plan.table), sink, markerIndex },
-      remedy: `${rebuild} If it held nothing that is missed (its table had been dropped): DELETE ${this.#registryPath(plan.index)}, then restart the writers.`,
-    });
-  }
-
-  #registryPath(index: string): string {
-    const id = documentId(`${this.#options.sink}/index/${index}`, 'hash') ?? '';
-    return `/${encodeURIComponent(this.#options.markerIndex)}/_doc/${encodeURIComponent(id)}`;
   }
 
   #warnDiffers(plan: IndexPlan, field: string, existing: FieldMapping, wanted: FieldMapping): void {

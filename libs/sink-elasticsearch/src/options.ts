@@ -72,6 +72,8 @@ export interface ElasticsearchSinkOptions {
   readonly gcDeletesSeconds?: number;
   /** The marker is read again before a batch when it was last confirmed longer ago than this. Default 5,000. */
   readonly ownershipCheckMs?: number;
+  /** How often is looked whether an index was restored. Default 30,000. */
+  readonly restoreCheckMs?: number;
   /** Put an index template for each index, so that nothing makes it by chance with another mapping. Default true. */
   readonly templates?: boolean;
   readonly clock?: Clock;

@@ -25,12 +25,14 @@ import { checkCluster } from './check.ts';
 import { clearTable } from './clear.ts';
 import { elasticsearchErrors } from './errors.ts';
 import { EsHttp } from './http.ts';
+import { IndexRegistry } from './index-registry.ts';
 import { IndexKeeper } from './indexes.ts';
 import { EsInspector } from './inspector.ts';
 import { arrayElements, objectMembers } from './json-slices.ts';
 import { idOf, MarkerStore } from './markers.ts';
 import type { ElasticsearchRule, ElasticsearchSinkOptions } from './options.ts';
 import { ruleIndex, TablePlan } from './plan.ts';
+import { RestoreWatch } from './restore-watch.ts';
 
 interface BatchState extends BulkProgress {
   /** The doubts known when it began: after another one, everything is sent again. */
@@ -38,7 +40,12 @@ interface BatchState extends BulkProgress {
   readonly refresh: boolean;
 }
 
-const DEFAULTS = { maxBulkChars: 8 * 1024 * 1024, gcDeletesSeconds: 3600, ownershipCheckMs: 5000 };
+const DEFAULTS = {
+  maxBulkChars: 8 * 1024 * 1024,
+  gcDeletesSeconds: 3600,
+  ownershipCheckMs: 5000,
+  restoreCheckMs: 30_000,
+};
 
 /**
  * A sink of documents, one per row.
@@ -49,7 +56,9 @@ const DEFAULTS = { maxBulkChars: 8 * 1024 * 1024, gcDeletesSeconds: 3600, owners
  * 2. The marker moves after all writes of the batch were confirmed, by compare-and-set.
  * 3. A batch is sent only while the marker is known to be the expected one: it was confirmed a short while ago on a connection that
  *    has not failed since, or it is read again. So a writer that was frozen or cut off and replaced sends nothing old.
- * 4. Items that failed for now are kept per batch object: the next call with the same batch sends only those.
+ * 4. An index that was put back to an older state without its markers halts every writer; where both were, the writers go back by a span, also
+ *    those that have nothing to write just then.
+ * 5. Items that failed for now are kept per batch object: the next call with the same batch sends only those.
  */
 export class ElasticsearchSink implements Sink {
   readonly kind = 'elasticsearch';
@@ -58,10 +67,16 @@ export class ElasticsearchSink implements Sink {
   readonly #maxChars: number;
   readonly #http: EsHttp;
   readonly #markers: MarkerStore;
+  readonly #registry: IndexRegistry;
   readonly #indexes: IndexKeeper;
+  readonly #watch: RestoreWatch;
   readonly #ruleOf: (table: TableRef) => ElasticsearchRule | undefined;
   readonly inspector: EsInspector;
   readonly #plans = new Map<string, TablePlan>();
+  /** Schemas whose index was found fit since the last one that was restored. */
+  readonly #fit = new Set<string>();
+  /** That no index was put back without its markers, since the last doubt. */
+  #checked: Promise<void> | null = null;
   readonly #states = new WeakMap<ApplyBatch, BatchState>();
   readonly #listeners: ((reason: string) => void)[] = [];
   #doubts = 0;
@@ -82,13 +97,23 @@ export class ElasticsearchSink implements Sink {
       trustMs: options.ownershipCheckMs ?? DEFAULTS.ownershipCheckMs,
       onFailover: () => this.#doubt('the shard of the applied markers has another primary'),
     });
+    const logger = options.logger ?? silentLogger;
+    this.#registry = new IndexRegistry({ http: this.#http, markerIndex, sink: options.name, logger });
     this.#indexes = new IndexKeeper({
       http: this.#http,
-      markerIndex,
+      registry: this.#registry,
       sink: options.name,
       templates: options.templates ?? true,
       gcDeletesSeconds: options.gcDeletesSeconds ?? DEFAULTS.gcDeletesSeconds,
-      logger: options.logger ?? silentLogger,
+      logger,
+    });
+    this.#watch = new RestoreWatch({
+      identities: () => this.#registry.identities(),
+      everyMs: options.restoreCheckMs ?? DEFAULTS.restoreCheckMs,
+      onRestored: (names) => {
+        this.#fit.clear();
+        this.#doubt(`another index, or one that was restored, stands in place of ${names.join(', ')}`);
+      },
     });
     this.inspector = new EsInspector({
       http: this.#http,
@@ -114,16 +139,31 @@ export class ElasticsearchSink implements Sink {
   }
 
   async prepare(schema: TableSchema): Promise<void> {
-    if (this.#plans.has(schema.fingerprint)) return;
+    const { fingerprint } = schema;
+    if (this.#fit.has(fingerprint)) return;
     const rule = this.#ruleOf(schema);
     if (rule === undefined) return;
-    const plan = new TablePlan(rule, schema, this.#metaField);
+    const plan = this.#plans.get(fingerprint) ?? new TablePlan(rule, schema, this.#metaField);
     await this.#indexes.ensure(plan.indexPlan);
-    this.#plans.set(schema.fingerprint, plan);
+    this.#plans.set(fingerprint, plan);
+    this.#fit.add(fingerprint);
   }
 
   async readMarker(stream: StreamRef): Promise<string | null> {
     return await this.#markers.read(stream);
+  }
+
+  /** The index of the markers: another one after a restore. Throws `ES_INDEX_LOST` for an index that was restored without them. */
+  async holders(): Promise<string> {
+    this.#checked ??= this.#registry.check();
+    const checked = this.#checked;
+    try {
+      await checked;
+    } catch (error) {
+      if (this.#checked === checked) this.#checked = null;
+      throw error;
+    }
+    return await this.#registry.markersIdentity();
   }
 
   async apply(batch: ApplyBatch, signal: AbortSignal): Promise<ApplyOutcome> {
@@ -151,9 +191,11 @@ export class ElasticsearchSink implements Sink {
 
   onDoubt(callback: (reason: string) => void): void {
     this.#listeners.push(callback);
+    this.#watch.begin();
   }
 
   async close(): Promise<void> {
+    await this.#watch.stop();
     await this.#http.close();
   }
 
@@ -265,6 +307,7 @@ export class ElasticsearchSink implements Sink {
 
   #doubt(reason: string): void {
     this.#doubts++;
+    this.#checked = null;
     this.#markers.doubt();
     for (const listener of this.#listeners) listener(reason);
   }

@@ -199,7 +199,7 @@ async function openWriter(service: Service, sinkName: string, source: string): P
     deleteRetentionMs: config.transport.compacted ? config.transport.deleteRetentionMs : null,
     onPoison: poisonPolicy(config, sinkName),
     maxParkedKeys,
-    replayMs: sinkConfig.kind === 'redis' ? sinkConfig.failoverReplayMs : 0,
+    replayMs: sinkConfig.kind === 'redis' ? sinkConfig.failoverReplayMs : sinkConfig.restoreReplayMs,
     deadLetterTopic: deadLetterSpec(config, sinkName, source),
     isLogIncomplete: () => new IncompleteLog(transport, topicSpec(config, source)).read(),
     clock: systemClock,

@@ -36,7 +36,7 @@ export class EarlierPlaces {
     this.#places = [...kept, { ...place, atMs: nowMs }];
   }
 
-  /** The newest place that is a span old, else the oldest; none before `earliest`, which is where the log begins. */
+  /** The newest place that was a span old at that time, else the oldest; none before `earliest`, which is where the log begins. */
   goBack(nowMs: number, earliest: number): EarlierPlace | null {
     const from = Math.max(0, this.#old(nowMs));
     const at = this.#places.findIndex(({ nextOffset }, index) => index >= from && nextOffset >= earliest);

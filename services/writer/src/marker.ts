@@ -26,8 +26,9 @@ export interface AppliedMarker {
   readonly parked?: readonly ParkedKey[];
   /** Deletions that the log had forgotten before they were read. Absent when there are none. */
   readonly lost?: LostDeletions;
-  /** Which servers held the data when it was written, where the sink tells; with it, where the marker stood before. */
+  /** Which servers held the data when it was written, and when that was (ms since 1970), where the sink tells; with it, where the marker stood before. */
   readonly holders?: string;
+  readonly heldAtMs?: number;
   readonly earlier?: readonly EarlierPlace[];
 }
 
@@ -63,6 +64,7 @@ function isMarker(value: unknown): value is AppliedMarker & { format: number } {
     (marker.parked === undefined || (Array.isArray(marker.parked) && marker.parked.every(isParkedKey))) &&
     (marker.lost === undefined || isLostDeletions(marker.lost)) &&
     (marker.holders === undefined || typeof marker.holders === 'string') &&
+    (marker.heldAtMs === undefined || Number.isFinite(marker.heldAtMs)) &&
     (marker.earlier === undefined || (Array.isArray(marker.earlier) && marker.earlier.every(isEarlierPlace)))
   );
 }

@@ -78,6 +78,27 @@ test('killed while it applies again: the next one goes on, and goes back no furt
   await next.stop();
 });
 
+test('a backup that comes back long after: from a span before its own marker', async () => {
+  const running = held();
+  await fill(running, 1, 40, 100);
+  const { sink, log, clock, assigned, applied, store, stop } = running;
+  // the marker was copied later than the rows
+  const backup = { marker: sink.marker, rows: [...sink.rows].filter(([key]) => Number(key) < 35) };
+  await fill(running, 41, 60, 100);
+  clock.ms += 100 * SPAN_MS;
+  sink.marker = backup.marker;
+  sink.rows.clear();
+  for (const [key, row] of backup.rows) sink.rows.set(key, row);
+  store.holders += ' restored';
+  running.loop.doubt();
+  log.put(61, 'v61');
+  assigned.news();
+  await turnsUntil('the last row is there', () => sink.rows.has('61'));
+  await applied(61);
+  assert.equal(sink.rows.size, 61);
+  await stop();
+});
+
 test('the same servers as before: nothing is applied again', async () => {
   const running = held();
   await fill(running, 1, 20, 100);

@@ -150,11 +150,12 @@ export class SinkApplier {
     this.#earlier = new EarlierPlaces(replayMs, stored?.earlier);
     let back: Partial<AppliedMarker> = {};
     if (stored?.holders !== undefined && stored.holders !== holders) {
-      const found = this.#earlier.goBack(clock.now(), earliest);
+      // A backup that comes back is as old as its marker says: a span before that, and not before now.
+      const found = this.#earlier.goBack(Math.min(clock.now(), stored.heldAtMs ?? Infinity), earliest);
       const records = found === null ? 0 : Math.max(0, place.nextOffset - found.nextOffset);
       logger.warn(
         { records },
-        'other servers hold the data of the sink: what was applied last is applied again; if slots were moved right before, run mysync verify --repair',
+        'other servers hold the data of the sink (a failover, a restored backup): what was applied last is applied again; if slots were moved right before, or the backup took longer than that, run mysync verify --repair',
       );
       if (found !== null && records > 0) {
         const { atMs: _, ...earlier } = found;
@@ -162,7 +163,7 @@ export class SinkApplier {
       }
     }
     this.#earlier.note({ ...place, ...back }, clock.now());
-    return { ...back, holders, earlier: this.#earlier.entries() };
+    return { ...back, ...this.#heldPart(holders) };
   }
 
   /** True when there is something that the marker does not say yet. */
@@ -316,7 +317,7 @@ export class SinkApplier {
     if (this.#holders !== undefined && this.#progress !== null) {
       this.#earlier.note(this.#placeOf(this.#progress), clock.now());
     }
-    const held = this.#holders === undefined ? {} : { holders: this.#holders, earlier: this.#earlier.entries() };
+    const held = this.#holders === undefined ? {} : this.#heldPart(this.#holders);
     return formatMarker({
       topicId: topic.id,
       partitions: topic.partitions,
@@ -326,6 +327,10 @@ export class SinkApplier {
       ...parked,
       ...lostPart(this.#lost),
     });
+  }
+
+  #heldPart(holders: string): Partial<AppliedMarker> {
+    return { holders, heldAtMs: this.#options.clock.now(), earlier: this.#earlier.entries() };
   }
 
   #placeOf({ nextOffset, guard, version, change }: Progress): Omit<EarlierPlace, 'atMs'> {

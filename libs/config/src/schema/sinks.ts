@@ -140,6 +140,9 @@ function elasticsearchSink() {
       ownershipCheckMs: milliseconds(
         'The marker is read again when it was last confirmed longer ago than this.',
       ).default(5_000),
+      restoreReplayMs: milliseconds(
+        'After indices and markers were restored from a snapshot, what was applied in this long before the restored markers is applied again. Longer than a snapshot takes.',
+      ).default(600_000),
       templates: flag('Put an index template for each index.').default(true),
       ...common(),
     },
