@@ -54,7 +54,7 @@ export class RedisClusterEye implements SinkEye {
       const newest = copies.reduce((a, b) => (b.counter > a.counter ? b : a));
       const named = newest.places.split(',').map((place) => place.split(':')[0]);
       const offsets = copies.filter(({ slot }) => named.includes(slot)).map(({ marker }) => marker.nextOffset);
-      markers.set(partition, { ...newest.marker, nextOffset: Math.min(...offsets) });
+      markers.set(partition, { ...newest.marker, nextOffset: Math.min(...offsets), copied: true });
     }
     return markers;
   }

@@ -290,6 +290,21 @@ const stateFaults: readonly FaultKind[] = [
   restored('redis loses its last second', [1000, 1000]),
   restored('redis restored from a backup', [2000, 5000]),
   {
+    name: 'elasticsearch restored from a backup',
+    weight: 1,
+    holdMs: [2000, 5000],
+    fits: ({ sinks }) => sinks.includes('elasticsearch'),
+    settled: true,
+    alone: true,
+    strike: async ({ stage, watch, database }, dice) => {
+      const backup = stage.elasticBackup();
+      await backup.takeDocuments(`${database}-*`);
+      await sleep(dice.integer(0, 1500));
+      await backup.takeMarkers();
+      return () => watch.unseen('elasticsearch', () => backup.restore());
+    },
+  },
+  {
     name: 'full disk',
     weight: 4,
     holdMs: [500, 4000],

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MarkerJudge } from './marker-judge.ts';
 
-const at = (nextOffset: number, holders = '') => new Map([[0, { nextOffset, holders }]]);
+const at = (nextOffset: number, holders = '', copied = holders !== '') =>
+  new Map([[0, { nextOffset, holders, copied }]]);
 
 test('commits stay behind the marker, and the marker only grows', () => {
   const judge = new MarkerJudge();
@@ -50,4 +51,13 @@ test('a writer that finds other holders goes back; copies that are looked at one
   judge.look([101], at(102, 'b'));
   judge.look([103], at(102, 'b'));
   assert.deepEqual(judge.wrong, ['103 committed in partition 0, applied up to 102']);
+});
+
+test('one marker that goes back with the same holders is a fault; with others it is none', () => {
+  const judge = new MarkerJudge();
+  judge.look([95], at(100, 'a', false));
+  judge.look([30], at(40, 'b', false));
+  assert.deepEqual(judge.wrong, []);
+  judge.look([30], at(35, 'b', false));
+  assert.deepEqual(judge.wrong, ['the marker of partition 0 went back from 40 to 35']);
 });

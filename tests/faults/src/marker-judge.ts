@@ -4,7 +4,7 @@ import type { Marker } from './sink-eye.ts';
 export class MarkerJudge {
   /** Partitions whose marker was put back on purpose, by us or by a writer that found other holders, until it has caught up with the commits. */
   readonly #behind = new Set<number>();
-  /** The highest marker of each partition since then. Where a sink tells its holders, its copies of a marker are not looked at in one moment: commits are held against this one. */
+  /** The highest marker of each partition since then. Copies of a marker are not looked at in one moment: commits are held against this one. */
   readonly #highest = new Map<number, number>();
   /** Who held the data of each partition when its marker was looked at last. */
   readonly #holders = new Map<number, string>();
@@ -33,7 +33,7 @@ export class MarkerJudge {
     this.#highest.clear();
   }
 
-  #lookAt(partition: number, { nextOffset, holders }: Marker): void {
+  #lookAt(partition: number, { nextOffset, holders, copied }: Marker): void {
     const before = this.#holders.get(partition) ?? holders;
     this.#holders.set(partition, holders);
     if (before !== holders) {
@@ -43,7 +43,7 @@ export class MarkerJudge {
     }
     const highest = this.#highest.get(partition) ?? 0;
     if (nextOffset >= highest) this.#highest.set(partition, nextOffset);
-    else if (holders === '') {
+    else if (!copied) {
       this.wrong.push(`the marker of partition ${partition} went back from ${highest} to ${nextOffset}`);
       // said once
       this.#highest.set(partition, nextOffset);

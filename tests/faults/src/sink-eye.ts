@@ -14,6 +14,8 @@ export interface Marker {
   readonly nextOffset: number;
   /** Who held the sink's data when it was written, for sinks that tell; a writer that finds others goes back by itself. */
   readonly holders: string;
+  /** It has several copies, which are not looked at in one moment. */
+  readonly copied: boolean;
 }
 
 export interface SinkEye {
@@ -143,5 +145,5 @@ export class ElasticEye implements SinkEye {
 
 export function markerOf(text: string): Marker {
   const { nextOffset, holders = '' } = JSON.parse(text) as { nextOffset: number; holders?: string };
-  return { nextOffset, holders };
+  return { nextOffset, holders, copied: false };
 }

@@ -2,9 +2,12 @@
  * The servers that the seeds of one run share, each behind a proxy that MySync goes through; load and checker go to them
  * directly. A server is started when a seed first needs it, and put in order again before the next seed.
  */
-import { cp, rm } from 'node:fs/promises';
+import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { RedisCluster, startServer, type TestServer } from '@mysync/harness';
+import { ElasticBackup } from './elastic-backup.ts';
 import { FaultProxy } from './fault-proxy.ts';
 import type { SourceName, StoreName } from './setting.ts';
 import { tidy } from './tidy.ts';
@@ -18,6 +21,8 @@ const SERVICES = process.env['MYSYNC_SERVICES'] ?? fileURLToPath(new URL('../../
 export class Stage {
   readonly #servers = new Map<StageServer, TestServer>();
   #cluster: RedisCluster | null = null;
+  /** Where Elasticsearch puts its snapshots. */
+  #snapshots: string | null = null;
   /** By server, or by broker. */
   readonly proxies = new Map<StageServer | Broker, FaultProxy>();
 
@@ -71,6 +76,11 @@ export class Stage {
     await redis.up();
   }
 
+  elasticBackup(): ElasticBackup {
+    if (this.#snapshots === null) throw new Error('elasticsearch was not started');
+    return new ElasticBackup(this.server('elasticsearch').get('ELASTICSEARCH_URL'), this.#snapshots);
+  }
+
   /** kill -9 of all brokers, their disks emptied, and up again under the same names. */
   async wipeKafka(): Promise<void> {
     const kafka = this.server('kafka');
@@ -89,6 +99,7 @@ export class Stage {
       ...[...this.proxies].map(
         ([name, proxy]) => [`the way to ${name} did not close`, () => proxy[Symbol.asyncDispose]()] as const,
       ),
+      ['the snapshots could not be removed', () => rm(this.#snapshots ?? '', { recursive: true, force: true })],
     ]);
   }
 
@@ -103,7 +114,12 @@ export class Stage {
       return await startServer(name, { env: { REPLICAS: '1' }, args });
     }
     // what Redis has answered for is in its file before the answer, so a kill loses nothing; its file is only appended to
-    const args = name === 'redis' ? ['--appendfsync', 'no', '--auto-aof-rewrite-percentage', '0'] : [];
+    const args =
+      name === 'redis'
+        ? ['--appendfsync', 'no', '--auto-aof-rewrite-percentage', '0']
+        : name === 'elasticsearch'
+          ? [`path.repo=${await this.#snapshotFolder()}`]
+          : [];
     const server = await startServer(name, { args });
     const port =
       name === 'redis'
@@ -113,6 +129,11 @@ export class Stage {
           : server.get('MYSQL_PORT');
     this.proxies.set(name, await FaultProxy.open(Number(port)));
     return server;
+  }
+
+  async #snapshotFolder(): Promise<string> {
+    this.#snapshots ??= await mkdtemp(join(tmpdir(), 'mysync-snapshots-'));
+    return this.#snapshots;
   }
 
   /** Three brokers; clients that come through the proxies are told the proxies' ports, brokers and checker the real ones. */
