@@ -161,6 +161,18 @@ export const MUTATIONS: readonly Mutation[] = [
     ],
   },
   {
+    name: 'a restored Elasticsearch is filled from its marker on',
+    transport: 'log',
+    focus: 'elasticsearch restored from a backup',
+    edits: [
+      {
+        file: 'services/writer/dist/sink-applier.js',
+        find: 'if (found !== null && records > 0)',
+        replace: 'if (found === null)',
+      },
+    ],
+  },
+  {
     name: 'a transaction that was published in part counts as published',
     transport: 'log',
     focus: 'reader killed inside a transaction',
