@@ -61,15 +61,17 @@ async function makeTopic(brokers: string, topic: string): Promise<void> {
   }
 }
 
-for (const [transport, sink] of [
-  ['log', 'elasticsearch'],
-  ['kafka', 'redis'],
+for (const [transport, sink, redisCluster] of [
+  ['log', 'elasticsearch', false],
+  ['kafka', 'redis', false],
+  ['log', 'redis', true],
 ] as const) {
-  test(`${transport}, ${sink}: deletions that the log has forgotten are mended by verify, by an operator's word only`, async () => {
+  test(`${transport}, ${sink}${redisCluster ? ' cluster' : ''}: deletions that the log has forgotten are mended by verify, by an operator's word only`, async () => {
     await using broker = transport === 'kafka' ? await startServer('kafka') : null;
     await using pipeline = await Pipeline.create({
       transport,
       sinks: [sink],
+      redisCluster,
       partitions: PARTITIONS,
       ...(broker === null ? {} : { servers: { kafka: broker } }),
       sinkConfig: { onPoison: 'park' },

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Pipeline, runMysync } from '@mysync/harness';
-import { Redis } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
 
 const ROWS = 3000;
 
@@ -51,12 +51,17 @@ const MIXED = `CREATE TABLE mixed (
   name VARCHAR(40) CHARACTER SET latin1 COLLATE latin1_swedish_ci NOT NULL, d DECIMAL(10,2) NOT NULL, at DATETIME(6) NOT NULL,
   bytes VARBINARY(20) NOT NULL, f FLOAT NOT NULL, v VARCHAR(100), PRIMARY KEY (name, d, at, bytes, f))`;
 
-for (const source of ['mariadb', 'mysql'] as const) {
-  test(`${source}: a spoilt Redis is seen and mended while changes go on`, async () => {
+for (const [source, redisCluster] of [
+  ['mariadb', false],
+  ['mysql', false],
+  ['mariadb', true],
+] as const) {
+  test(`${source}: a spoilt Redis${redisCluster ? ' Cluster' : ''} is seen and mended while changes go on`, async () => {
     await using pipeline = await Pipeline.create({
       source,
       transport: 'log',
       sinks: ['redis'],
+      redisCluster,
       keys: { mixed: ['name', 'd', 'at', 'bytes', 'f'], kinds: ['kind', 'id'] },
       config: { reader: { checkpointMs: 200 } },
     });
@@ -91,14 +96,19 @@ for (const source of ['mariadb', 'mysql'] as const) {
       assert.equal(clean.tables.get('mixed')?.['rows'], 700);
       assert.equal(clean.tables.get('kinds')?.['equal'], 300);
 
-      const redis = new Redis(pipeline.redis?.get('REDIS_URL') ?? '');
+      const redis =
+        pipeline.redisCluster === null
+          ? new Redis(pipeline.redis?.get('REDIS_URL') ?? '')
+          : new Cluster([...pipeline.redisCluster.addresses]);
       const key = (id: number): string => `${database}:plain:${id}`;
       await redis.hset(key(100), 'v', 'spoilt');
       await redis.hdel(key(101), 'n', 'v');
       await redis.del(key(102), `mysync:v:{${key(102)}}`);
       await redis.del(key(103));
-      await redis.copy(key(104), key(99_999_999));
-      await redis.copy(`mysync:v:{${key(104)}}`, `mysync:v:{${key(99_999_999)}}`);
+      for (const name of [key, (id: number): string => `mysync:v:{${key(id)}}`]) {
+        const copy = await redis.dumpBuffer(name(104));
+        if (copy !== null) await redis.restore(name(99_999_999), 0, copy);
+      }
       redis.disconnect();
       const expected = [
         { kind: 'different', target: key(100), fields: ['v'] },

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Connection } from 'mysql2/promise';
 import { type Difference, differences, readIndex, readRedisHashes, readTable, textConnection } from './compare.ts';
 import { MysyncProcess } from './mysync.ts';
+import { RedisCluster } from './redis-cluster.ts';
 import { randomName, sharedServer, startServer, type TestServer } from './server.ts';
 import { until } from './wait.ts';
 
@@ -14,6 +15,8 @@ export interface PipelineOptions {
   readonly source?: 'mariadb' | 'mysql';
   readonly transport: 'log' | 'kafka';
   readonly sinks: readonly SinkName[];
+  /** Redis is a cluster of three masters. */
+  readonly redisCluster?: boolean;
   /** Servers of the caller's own, for tests that kill them; the rest is shared (Redis is always private). */
   readonly servers?: Partial<Record<'mariadb' | 'mysql' | 'kafka' | 'elasticsearch', TestServer>>;
   /** Key columns of each table; `id` for those not named. They make up the target key, joined by commas. */
@@ -39,7 +42,9 @@ export class Pipeline implements AsyncDisposable {
   readonly processes: MysyncProcess[] = [];
   sql!: Connection;
   folder = '';
+  /** One server, or those of a cluster. */
   redis: TestServer | null = null;
+  redisCluster: RedisCluster | null = null;
   elasticsearchUrl = '';
   #sqlServer!: TestServer;
   #brokers = '';
@@ -97,7 +102,7 @@ export class Pipeline implements AsyncDisposable {
       const source = await readTable(this.sql, this.database, table, keyColumns);
       const copy =
         sink === 'redis'
-          ? await readRedisHashes(this.redis?.get('REDIS_URL') ?? '', `${this.database}:${table}:`)
+          ? await this.#readRedis(`${this.database}:${table}:`)
           : await readIndex(this.elasticsearchUrl, `${this.database}-${table}`, keyColumns);
       found.push(...differences(source, copy));
     }
@@ -159,9 +164,14 @@ export class Pipeline implements AsyncDisposable {
       await this.sql.query(`DROP DATABASE \`${this.database}\``).catch(() => undefined);
     });
     if (sinks.includes('redis')) {
-      const redis = await startServer('redis');
+      const redis = await startServer(this.options.redisCluster === true ? 'redis-cluster' : 'redis');
       this.redis = redis;
       this.#closers.push(() => redis.wipe());
+      if (redis.name === 'redis-cluster') {
+        const cluster = new RedisCluster(redis);
+        this.redisCluster = cluster;
+        this.#closers.push(() => cluster[Symbol.asyncDispose]());
+      }
     }
     if (sinks.includes('elasticsearch')) {
       const server = servers?.elasticsearch ?? (await sharedServer('elasticsearch'));
@@ -172,6 +182,24 @@ export class Pipeline implements AsyncDisposable {
     }
     if (transport === 'kafka') this.#brokers = (servers?.kafka ?? (await sharedServer('kafka'))).get('KAFKA_BROKERS');
     await this.configure();
+  }
+
+  /** Of all masters. */
+  async #readRedis(prefix: string): ReturnType<typeof readRedisHashes> {
+    const { redis, redisCluster } = this;
+    if (redisCluster === null) return await readRedisHashes(redis?.get('REDIS_URL') ?? '', prefix);
+    const found = await Promise.all(
+      (await redisCluster.masters()).map(({ options: { host, port } }) =>
+        readRedisHashes(`redis://${host}:${port}`, prefix),
+      ),
+    );
+    return new Map(found.flatMap((each) => [...each]));
+  }
+
+  #redisAddress(): Readonly<Record<string, unknown>> {
+    const { redis, redisCluster } = this;
+    if (redisCluster === null) return { url: redis?.get('REDIS_URL') };
+    return { cluster: true, hosts: redisCluster.addresses.map(({ host, port }) => `${host}:${port}`) };
   }
 
   #address() {
@@ -229,7 +257,7 @@ export class Pipeline implements AsyncDisposable {
         sink === 'redis'
           ? {
               kind: 'redis',
-              url: this.redis?.get('REDIS_URL'),
+              ...this.#redisAddress(),
               tables: rules.map(({ match, target }) => ({ match, as: 'hash', key: `{database}:{table}:${target}` })),
               ...common,
             }
