@@ -45,6 +45,12 @@ class Bench {
     return Object.values(rows[0] ?? {})[0];
   }
 
+  /** The thread that executes a statement with this beginning, in our database. */
+  async thread(beginning: string): Promise<unknown> {
+    const [rows] = await this.#sql.query<RowDataPacket[]>('SHOW FULL PROCESSLIST');
+    return rows.find((row) => row['db'] === this.place.database && String(row['Info']).startsWith(beginning))?.['Id'];
+  }
+
   /** Bytes in the server's log. */
   async logged(): Promise<number> {
     const [rows] = await this.#sql.query<RowDataPacket[]>('SHOW BINARY LOGS');
@@ -155,6 +161,55 @@ for (const name of ['mariadb', 'mysql'] as const) {
         await store.save(sampleCheckpoint({ epoch: 4 }), 3);
         assert.equal((await store.load())?.epoch, 4);
         await store.close();
+      });
+
+      test('a save that was cut short, or met a full disk, is tried again: the process does not end of it', async () => {
+        const store = await bench.store();
+        const epoch = (await store.load())?.epoch ?? null;
+        const save = (): Promise<void> => store.save(sampleCheckpoint({ epoch: 4 }), epoch);
+        await bench.query('START TRANSACTION');
+        await bench.query('SELECT * FROM mysync_checkpoint FOR UPDATE');
+        const cut = assert.rejects(save(), { code: 'CHECKPOINT_UNREACHABLE', retriable: true });
+        const id = await until('the save waits for the row', () => bench.thread('UPDATE mysync_owner JOIN'));
+        await bench.query(`KILL QUERY ${id}`);
+        await cut;
+        await bench.query('ROLLBACK');
+        // what a server says only in plights that a test should not make
+        for (const [errno, code] of [
+          [1021, 'CHECKPOINT_DISK_FULL'],
+          [1030, 'CHECKPOINT_DISK_FULL'],
+          [1114, 'CHECKPOINT_DISK_FULL'],
+          [1047, 'CHECKPOINT_UNREACHABLE'],
+          [1079, 'CHECKPOINT_UNREACHABLE'],
+          [1184, 'CHECKPOINT_UNREACHABLE'],
+          [3024, 'CHECKPOINT_UNREACHABLE'],
+        ] as const) {
+          const signal = `SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = ${errno}, MESSAGE_TEXT = 'made by the test'`;
+          await bench.query(`CREATE TRIGGER plight BEFORE UPDATE ON mysync_checkpoint FOR EACH ROW ${signal}`);
+          await assert.rejects(save(), { code, retriable: true }, String(errno));
+          await bench.query('DROP TRIGGER plight');
+        }
+        await save();
+        assert.equal((await store.load())?.epoch, 4);
+        await store.close();
+      });
+
+      test('a save that takes longer than its user may is tried again', {
+        skip: name === 'mysql' ? 'MySQL limits the time of SELECT alone' : false,
+      }, async () => {
+        const user = randomName('hurried');
+        const { host, port, database } = bench.place;
+        await bench.query(`CREATE USER ${user}@'%' IDENTIFIED BY 'x' WITH MAX_STATEMENT_TIME 0.3`);
+        await bench.query(`GRANT ALL ON ${database}.* TO ${user}@'%'`);
+        const store = await MysqlCheckpointStore.open({ host, port, database, user, password: 'x', source: SOURCE });
+        await bench.query('START TRANSACTION');
+        await bench.query('SELECT * FROM mysync_checkpoint FOR UPDATE');
+        const save = (): Promise<void> => store.save(sampleCheckpoint({ epoch: 4 }), 4);
+        await assert.rejects(save(), { code: 'CHECKPOINT_UNREACHABLE', retriable: true });
+        await bench.query('ROLLBACK');
+        await save();
+        await store.close();
+        await bench.query(`DROP USER ${user}@'%'`);
       });
 
       test("to renew costs little of the server's log, however large the checkpoint is", async () => {

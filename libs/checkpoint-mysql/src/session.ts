@@ -1,5 +1,5 @@
 import { checkpointErrors } from '@mysync/checkpoint';
-import { causeText, isMysyncError, type MysyncError, Turns } from '@mysync/core';
+import { causeText, isMysyncError, type MysyncError, PASSING_MYSQL_ERRORS, Turns } from '@mysync/core';
 import {
   type Connection,
   type ConnectionOptions,
@@ -25,20 +25,15 @@ const TIMEOUT_MS = 10_000;
 /** The server or the way to it, not what was asked (mysql2, Node, and the manual's "Server Error Message Reference"). */
 const TRANSIENT = /^(PROTOCOL_|ECONN|ETIMEDOUT|EPIPE|EHOST|ENET|ENOTFOUND|EAI_)/;
 const TLS = /^(ERR_TLS|ERR_SSL|CERT_|SELF_SIGNED|DEPTH_ZERO|UNABLE_TO|HANDSHAKE_)/;
-const TRANSIENT_NUMBERS: ReadonlySet<number> = new Set([
-  1040, // too many connections
-  1053, // shutdown in progress
-  1203, // too many connections of this user
-  1205, // lock wait timeout
-  1213, // deadlock
-  1226, // this user has no connection left, or no statement in this hour
+/** What the shared list leaves to whoever writes. */
+const READ_ONLY_NUMBERS: ReadonlySet<number> = new Set([
   1290, // --read-only: a failover is under way
   1836, // read only mode
-  1927, // connection was killed
-  3169, // session was killed
 ]);
-/** Also of a locked account: MySQL's 3118, MariaDB's 4151. */
-const DENIED_NUMBERS: ReadonlySet<number> = new Set([1044, 1045, 1049, 1142, 1143, 1227, 1698, 3118, 4151]);
+/** A full disk, as the server, its storage engine and its file system say it (1030 and 1026 hold the number of the system's error in the text alone). */
+const DISK_FULL_NUMBERS: ReadonlySet<number> = new Set([3, 20, 1021, 1026, 1030, 1114]);
+/** Also of a locked account (MySQL's 3118, MariaDB's 4151) and of a host that is blocked or not allowed. */
+const DENIED_NUMBERS: ReadonlySet<number> = new Set([1044, 1045, 1049, 1129, 1130, 1142, 1143, 1227, 1698, 3118, 4151]);
 
 /**
  * A connection that is made when it is needed and made anew when it was lost: nothing in the session is relied on. A statement whose answer was
@@ -169,7 +164,12 @@ export class CheckpointSession {
       const remedy = `Correct user, password and database of checkpoint.mysql, or let an administrator say: CREATE DATABASE IF NOT EXISTS \`${database}\`; CREATE USER IF NOT EXISTS '${user}'@'%' IDENTIFIED BY '(password)'; GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON \`${database}\`.* TO '${user}'@'%';`;
       return checkpointErrors.CHECKPOINT_DENIED({ message, where, remedy, cause: error });
     }
-    if (TRANSIENT.test(code) || TRANSIENT_NUMBERS.has(errno)) {
+    if (DISK_FULL_NUMBERS.has(errno)) {
+      const remedy =
+        'Free some space where the server of the checkpoint keeps its data, or see what else its storage says in the cause. It is tried again; nothing is lost meanwhile.';
+      return checkpointErrors.CHECKPOINT_DISK_FULL({ message, where, remedy, cause: error });
+    }
+    if (TRANSIENT.test(code) || PASSING_MYSQL_ERRORS.has(errno) || READ_ONLY_NUMBERS.has(errno)) {
       return checkpointErrors.CHECKPOINT_UNREACHABLE({ message, where, cause: error });
     }
     if (TLS.test(code)) {

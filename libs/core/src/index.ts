@@ -24,6 +24,7 @@ export { makeFolder } from './folders.ts';
 export { type GtidFlavor, type GtidSet, parseGtidSet } from './gtid-set.ts';
 export { type MysqlGtidEntry, MysqlGtidSet } from './gtid-set-mysql.ts';
 export { type LogFields, type Logger, silentLogger } from './logger.ts';
+export { PASSING_MYSQL_ERRORS } from './mysql-errors.ts';
 export { numberText } from './number-text.ts';
 export {
   type BinlogPosition,

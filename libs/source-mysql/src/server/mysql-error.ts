@@ -1,4 +1,4 @@
-import { isMysyncError } from '@mysync/core';
+import { isMysyncError, PASSING_MYSQL_ERRORS } from '@mysync/core';
 
 /** What mysql2 puts on its errors, read without trusting it. */
 export interface MysqlError {
@@ -41,14 +41,6 @@ export const SERVER_ERRORS = {
   TABLESPACE_DISCARDED: 1814,
 } as const;
 
-/**
- * Errors of the server that pass by themselves: too many connections, shutdown, killed, lock wait, deadlock, connection
- * aborted, interrupted, statement time limit.
- */
-const TRANSIENT: ReadonlySet<number> = new Set([
-  1040, 1053, 1077, 1079, 1152, 1184, 1203, 1205, 1213, 1226, 1317, 1927, 1969, 3024,
-]);
-
 export function isTransient(error: MysqlError): boolean {
-  return error.fatal || error.errno === 0 || TRANSIENT.has(error.errno);
+  return error.fatal || error.errno === 0 || PASSING_MYSQL_ERRORS.has(error.errno);
 }
