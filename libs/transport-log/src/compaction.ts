@@ -183,10 +183,10 @@ class Step {
       const state = store.partition(entry.id, partition);
       // Deleted, or cut off at the front meanwhile: what was planned may put back what was removed.
       if (state === undefined || state.earliest !== this.#earliest) return;
-      for (const base of removes) store.records.removeSync(batchKey(entry.id, partition, base));
+      for (const base of removes) store.removeBatch(batchKey(entry.id, partition, base));
       for (const batch of puts) {
         const base = batch.readDoubleLE(16);
-        store.records.putSync(batchKey(entry.id, partition, base), batch);
+        store.putBatch(batchKey(entry.id, partition, base), batch);
       }
       store.addSize(-saved);
       store.put(metaKey.partition(entry.id, partition), { ...state, bytes: state.bytes - saved });

@@ -13,7 +13,8 @@ export const logErrors = errorCatalogue({
     retriable: false,
   },
   LOG_PATH: {
-    remedy: 'Make the directory of transport.log.path writable for the user that runs MySync, on a local file system.',
+    remedy:
+      'Make the directory of transport.log.path writable for the user that runs MySync, on a local file system. Where it was removed under running processes, stop all of them and start them again: see `mysync recover`.',
     retriable: false,
   },
   LOG_DISK: {

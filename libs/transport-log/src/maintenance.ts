@@ -63,7 +63,7 @@ export class Maintenance {
     await this.#store
       .write(() => {
         if (this.#store.read<Lease>(metaKey.maintenance)?.token === this.#token) {
-          this.#store.meta.removeSync(metaKey.maintenance);
+          this.#store.remove(metaKey.maintenance);
         }
       })
       .catch(() => {

@@ -192,7 +192,7 @@ export class LogPublisher implements Publisher {
     store.checkRoom(batch.length);
     const base = state.end;
     stampBatch(batch, base, store.options.clock.now());
-    store.records.putSync(batchKey(entry.id, partition, base), batch);
+    store.putBatch(batchKey(entry.id, partition, base), batch);
     const bases = [...mine.bases.slice(1 - OPEN_BATCHES), base];
     const after: PartitionState = {
       ...state,

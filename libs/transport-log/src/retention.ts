@@ -25,7 +25,7 @@ function removeFront(
     const found = findBatch(store, entry.id, partition, earliest);
     const header = found === null ? null : readBatchHeader(found.bytes, 0, found.bytes.length);
     if (header === null || header.lastOffset + 1 >= state.end || !isOver(header.lastOffset, header.appendedMs)) break;
-    store.records.removeSync(batchKey(entry.id, partition, header.baseOffset));
+    store.removeBatch(batchKey(entry.id, partition, header.baseOffset));
     freed += header.bytes;
     earliest = header.lastOffset + 1;
   }

@@ -8,7 +8,7 @@
  *
  * The number lies at byte 8 of the lock file (`struct MDB_txbody`); places in the root pages as in `data-file.ts`.
  */
-import { closeSync, openSync, readSync, writeSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { pageBytesOf, TRANSACTION_AT } from './data-file.ts';
 
@@ -39,6 +39,11 @@ export class RootWatch {
     this.#word.writeBigUInt64LE(newest, 0);
     writeSync(this.#lock, this.#word, 0, 8, NEWEST_AT);
     return true;
+  }
+
+  /** True when the data file was removed while it was open. */
+  get isRemoved(): boolean {
+    return fstatSync(this.#data).nlink === 0;
   }
 
   close(): void {

@@ -3,8 +3,8 @@
  *
  * 1. All writes pass one queue and are committed in groups, in order: an action runs inside LMDB's write transaction, which
  *    one process at a time holds, so what it reads is true when it writes.
- * 2. An action looks first and writes last: when it throws a catalogue error it has written nothing, and the rest of
- *    its group goes on. When the store itself refuses a write, the whole group fails and nothing of it is stored.
+ * 2. What an action changes is written when it has returned (`Changes`): one that throws has changed nothing, its caller gets what it
+ *    threw, and the rest of its group goes on. When the store itself refuses a write, the whole group fails and nothing of it is stored.
  * 3. `write` resolves after the commit: with fsync `commit` the group is on disk then (two syncs, data before root page);
  *    with `interval` it is in the page cache, which survives the death of every process but not of the machine.
  * 4. The map is far larger than any log (address space only), so that no process ever has to map anew.
@@ -12,19 +12,21 @@
  * lmdb-js details: event-turn batching is off, since the queue groups by itself and since the batch's own promise
  * would reject unobserved when a commit fails; `committed` is observed for the same reason.
  */
-import { statfsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Clock, isMysyncError, type MysyncError, Turns } from '@mysync/core';
 import { transportErrors } from '@mysync/transport';
 import { type Database, open, type RootDatabase } from 'lmdb';
+import { Changes } from './changes.ts';
 import { checkDataFile } from './data-file.ts';
 import { isNoFile, pathError, prepareDirectory } from './directory.ts';
 import { logErrors } from './errors.ts';
 import { takeGateAtExit, throughGate } from './gate.ts';
 import { FORMAT_VERSION, metaKey, type PartitionState } from './layout.ts';
 import { reserveLockFile } from './lock-file.ts';
+import { Room, requireRoomToOpen } from './room.ts';
 import { RootWatch } from './root-watch.ts';
 import { Wakeups } from './wakeups.ts';
+import { type Group, WriteQueue } from './write-queue.ts';
 
 export type Fsync = 'commit' | 'interval';
 
@@ -42,22 +44,9 @@ export interface StoreOptions {
   readonly onProblem: (error: unknown) => void;
 }
 
-interface Pending {
-  readonly action: () => unknown;
-  readonly bytes: number;
-  readonly resolve: (value: never) => void;
-  readonly reject: (error: unknown) => void;
-  result: unknown;
-  error: unknown;
-}
-
 const MAP_BYTES = 2 ** 40;
-const MAX_GROUP_BYTES = 16 * 2 ** 20;
-/** A write may cost this many times its bytes: whole pages, copies of tree pages, free space that is too scattered. */
-const WRITE_AMPLIFICATION = 2;
-/** Of a log that is opened: its lock file, root pages and first entries. */
-const OPEN_BYTES = 2 ** 18;
-const STALL_MS = 10_000;
+/** How often a look is taken whether the files are still there. */
+const REMOVED_LOOK_MS = 1000;
 const opened = new Map<string, Store>();
 /** Opening and closing within this process. */
 const turns = new Turns();
@@ -71,28 +60,32 @@ process.on('exit', () => {
 });
 
 export class Store {
-  readonly records: Database<Buffer, Buffer>;
-  readonly meta: Database<Buffer, string>;
+  /** Batches and small values, for reading: what is written goes through `write`. */
+  readonly records: Pick<Database<Buffer, Buffer>, 'getKeys'>;
+  readonly meta: Pick<Database<Buffer, string>, 'getKeys'>;
   readonly wakeups: Wakeups;
   readonly path: string;
   readonly options: StoreOptions;
+  readonly #records: Database<Buffer, Buffer>;
+  readonly #meta: Database<Buffer, string>;
+  readonly #room: Room;
+  readonly #changes = new Changes();
   readonly #root: RootDatabase<Buffer, string>;
   readonly #rootWatch: RootWatch;
-  readonly #queue: Pending[] = [];
-  #running: Promise<void> | undefined;
+  readonly #queue: WriteQueue;
   #users = 0;
   #stopBackground: (() => Promise<void>) | undefined;
   #closed = false;
   #syncTimer: NodeJS.Timeout | undefined;
+  /** By how much the batches grew with this group's actions so far. */
   #sizeDelta = 0;
-  #ringAfterCommit = false;
-  #wakeAfterCommit: string[] = [];
-  /** What this group of writes may still add to the file; asked from the file system once per group. */
-  #freeBudget: number | undefined;
+  readonly #wakeAfterCommit = new Set<string>();
+  #removedLookMs = Number.NEGATIVE_INFINITY;
 
   private constructor(path: string, options: StoreOptions) {
     this.path = path;
     this.options = options;
+    this.#room = new Room({ path, maxBytes: options.maxBytes, minFreeBytes: options.minFreeBytes });
     checkDataFile(join(path, 'data.mdb'));
     try {
       this.#root = open<Buffer, string>({
@@ -106,12 +99,20 @@ export class Store {
         eventTurnBatching: false,
         encoding: 'binary',
       });
-      this.records = this.#root.openDB<Buffer, Buffer>('records', { encoding: 'binary', keyEncoding: 'binary' });
-      this.meta = this.#root.openDB<Buffer, string>('meta', { encoding: 'binary' });
+      this.#records = this.#root.openDB<Buffer, Buffer>('records', { encoding: 'binary', keyEncoding: 'binary' });
+      this.#meta = this.#root.openDB<Buffer, string>('meta', { encoding: 'binary' });
       this.#rootWatch = new RootWatch(path);
     } catch (cause) {
       throw openError(path, cause);
     }
+    this.#queue = new WriteQueue({
+      commit: (group) => this.#commit(group),
+      explain: (error, bytes) => this.#explain(error, bytes),
+      committed: () => this.#tellCommit(),
+      stalled: (waitedMs) => this.#tellStall(waitedMs),
+    });
+    this.records = this.#records;
+    this.meta = this.#meta;
     this.wakeups = new Wakeups(join(path, 'doorbell'), () => this.refresh());
     // What our opening rolled back is there again at once.
     this.write(() => undefined).catch(() => undefined);
@@ -148,13 +149,9 @@ export class Store {
     }
   }
 
-  /** A disk without room for LMDB's own pages is told: what LMDB maps and cannot write kills the process. */
   static #open(path: string, options: StoreOptions): Store {
-    const { bavail, bsize, blocks } = statfsSync(path);
     try {
-      // a file system without blocks says nothing of its room
-      if (blocks > 0 && bavail * bsize < OPEN_BYTES)
-        throw new Error(`${bavail * bsize} bytes are free, opening takes ${OPEN_BYTES}`);
+      requireRoomToOpen(path);
       reserveLockFile(join(path, 'lock.mdb'));
     } catch (cause) {
       if (isNoFile(cause)) throw cause;
@@ -173,12 +170,18 @@ export class Store {
       if (--this.#users > 0) return;
       opened.delete(this.path);
       await this.#stopBackground?.();
-      while (this.#running !== undefined) await this.#running;
+      await this.#queue.idle();
       this.#closed = true;
       clearTimeout(this.#syncTimer);
       if (this.#syncTimer !== undefined) await this.#sync().catch(() => {});
       this.wakeups.close();
-      await throughGate(gateOf(this.path), () => this.#root.close());
+      try {
+        await throughGate(gateOf(this.path), () => this.#root.close());
+      } catch (error) {
+        if (!isNoFile(error)) throw error;
+        // Removed while it was open: nobody else can open it.
+        await this.#root.close();
+      }
       // Not before: closing any descriptor of the lock file drops LMDB's own locks on it.
       this.#rootWatch.close();
     });
@@ -203,19 +206,34 @@ export class Store {
    * its own laid over it; a plain view of the same memory behaves.
    */
   batch(key: Buffer): Buffer | undefined {
-    const bytes = this.records.getBinaryFast(key);
+    const bytes = this.#records.getBinaryFast(key);
     return bytes === undefined ? undefined : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   }
 
   /** Reads a small JSON value. */
   read<T>(key: string): T | undefined {
-    const bytes = this.meta.getBinaryFast(key);
+    const bytes = this.#meta.getBinaryFast(key);
     return bytes === undefined ? undefined : (JSON.parse(bytes.toString('utf8', 0, bytes.length)) as T);
   }
 
-  /** Only within `write`. */
+  /** Only within `write`; what is put or removed is seen by later actions, not by this one. */
   put(key: string, value: unknown): void {
-    this.meta.putSync(key, Buffer.from(JSON.stringify(value)));
+    this.#changes.set(this.#meta, key, Buffer.from(JSON.stringify(value)));
+  }
+
+  /** Only within `write`. */
+  remove(key: string): void {
+    this.#changes.set(this.#meta, key, null);
+  }
+
+  /** Only within `write`; `batch` must stay as it is until the action has returned. */
+  putBatch(key: Buffer, batch: Buffer): void {
+    this.#changes.set(this.#records, key, batch);
+  }
+
+  /** Only within `write`. */
+  removeBatch(key: Buffer): void {
+    this.#changes.set(this.#records, key, null);
   }
 
   partition(topicId: string, partition: number): PartitionState | undefined {
@@ -224,23 +242,12 @@ export class Store {
 
   /** Only within `write`: counts bytes of batches that come or go. */
   addSize(bytes: number): void {
-    this.#sizeDelta += bytes;
+    this.#changes.addBytes(bytes);
   }
 
   /** Only within `write`: throws when `bytes` more do not fit. */
   checkRoom(bytes: number): void {
-    const { maxBytes } = this.options;
-    const size = this.size() + this.#sizeDelta;
-    if (size + bytes > maxBytes) {
-      throw transportErrors.TRANSPORT_DISK_FULL({
-        message: `the log holds ${size} bytes and may hold ${maxBytes}`,
-        where: { path: this.path, maxBytes },
-        remedy: 'Raise transport.log.maxBytes, or let the writers catch up so that old records can go.',
-      });
-    }
-    this.#freeBudget ??= this.freeBytes() - this.options.minFreeBytes;
-    if (this.#freeBudget < WRITE_AMPLIFICATION * bytes) throw this.#diskFull();
-    this.#freeBudget -= WRITE_AMPLIFICATION * bytes;
+    this.#room.take(bytes, this.size() + this.#sizeDelta);
   }
 
   /** Bytes of all batches. */
@@ -249,91 +256,76 @@ export class Store {
   }
 
   freeBytes(): number {
-    const { bavail, bsize } = statfsSync(this.path);
-    return bavail * bsize;
+    return this.#room.freeBytes();
   }
 
   /** Only within `write`: wakes those who wait for `key`, here and in other processes, once committed. */
   announce(key: string): void {
-    this.#wakeAfterCommit.push(key);
-    this.#ringAfterCommit = true;
+    this.#changes.announce(key);
   }
 
   /** Runs the action inside a write transaction and resolves with its result once committed. */
   write<T>(action: () => T, bytes = 0): Promise<T> {
     if (this.#closed) return Promise.reject(closedError());
-    return new Promise<T>((resolve, reject) => {
-      this.#queue.push({ action, bytes, resolve, reject, result: undefined, error: undefined });
-      this.#running ??= this.#drain();
-    });
+    return this.#queue.write(action, bytes);
   }
 
-  async #drain(): Promise<void> {
-    // Lets the callers of this turn join the first group.
-    await Promise.resolve();
-    while (this.#queue.length > 0) {
-      let bytes = 0;
-      let count = 0;
-      while (count < this.#queue.length && (count === 0 || bytes < MAX_GROUP_BYTES)) {
-        bytes += this.#queue[count++]?.bytes ?? 0;
-      }
-      const stalled = setInterval(() => this.#tellStall(), STALL_MS).unref();
-      await this.#commit(this.#queue.splice(0, count), bytes);
-      clearInterval(stalled);
-    }
-    this.#running = undefined;
-  }
-
-  async #commit(group: readonly Pending[], bytes: number): Promise<void> {
-    this.#sizeDelta = 0;
-    this.#freeBudget = undefined;
-    this.#ringAfterCommit = false;
-    this.#wakeAfterCommit = [];
-    let refused: unknown;
-    try {
-      let isBehind: boolean;
-      do {
-        isBehind = false;
-        const done = this.#root.transaction(() => {
-          isBehind = this.#rootWatch.mendsRollback(this.#root.getWriteTxnId());
-          if (!isBehind) this.#act(group);
-        });
-        this.#root.committed.then(
-          () => {},
-          () => {},
-        );
-        await done;
-      } while (isBehind);
-    } catch (error) {
-      refused = await this.#explain(error, bytes);
-    }
-    if (refused === undefined) {
-      if (this.options.fsync === 'interval') this.#syncTimer ??= this.#syncLater();
-      for (const key of this.#wakeAfterCommit) this.wakeups.wake(key);
-      if (this.#ringAfterCommit) this.wakeups.ring();
-    }
-    for (const pending of group) {
-      const error = refused ?? pending.error;
-      if (error !== undefined) pending.reject(error);
-      else pending.resolve(pending.result as never);
-    }
+  async #commit(group: Group): Promise<void> {
+    this.#requireFiles();
+    let isBehind: boolean;
+    do {
+      isBehind = false;
+      const done = this.#root.transaction(() => {
+        isBehind = this.#rootWatch.mendsRollback(this.#root.getWriteTxnId());
+        if (!isBehind) this.#act(group);
+      });
+      this.#root.committed.then(
+        () => {},
+        () => {},
+      );
+      await done;
+    } while (isBehind);
   }
 
   /** Within the transaction. */
-  #act(group: readonly Pending[]): void {
+  #act(group: Group): void {
+    this.#sizeDelta = 0;
+    this.#room.begin();
+    this.#wakeAfterCommit.clear();
     for (const pending of group) {
       try {
         pending.result = pending.action();
       } catch (error) {
-        pending.error = error;
-        if (!isMysyncError(error)) throw error;
+        this.#changes.drop();
+        pending.error = error ?? new Error('an action of the log threw nothing');
+        continue;
       }
+      this.#sizeDelta += this.#changes.apply(this.#wakeAfterCommit);
     }
-    if (this.#sizeDelta !== 0) this.put(metaKey.size, this.size() + this.#sizeDelta);
+    if (this.#sizeDelta === 0) return;
+    this.put(metaKey.size, this.size() + this.#sizeDelta);
+    this.#changes.apply(this.#wakeAfterCommit);
+  }
+
+  #tellCommit(): void {
+    if (this.options.fsync === 'interval') this.#syncTimer ??= this.#syncLater();
+    if (this.#wakeAfterCommit.size === 0) return;
+    for (const key of this.#wakeAfterCommit) this.wakeups.wake(key);
+    this.wakeups.ring();
+  }
+
+  /** Files that were removed take writes as before, but nobody finds these again. */
+  #requireFiles(): void {
+    const nowMs = performance.now();
+    if (nowMs - this.#removedLookMs < REMOVED_LOOK_MS) return;
+    this.#removedLookMs = nowMs;
+    if (this.#rootWatch.isRemoved) throw pathError(this.path, new Error('its files were removed while they were open'));
   }
 
   /** What a failed commit means. LMDB reports a short write on a full disk as EIO. */
   async #explain(error: unknown, bytes: number): Promise<unknown> {
+    this.#changes.drop();
+    if (isMysyncError(error)) return error;
     let cause = error;
     if (error instanceof Error && 'commitError' in error) {
       cause = await Promise.resolve(error.commitError).then(
@@ -341,18 +333,11 @@ export class Store {
         (reason: unknown) => reason,
       );
     }
-    if (this.freeBytes() < Math.max(this.options.minFreeBytes, 2 * bytes + 2 ** 20)) return this.#diskFull(cause);
-    return logErrors.LOG_WRITE_FAILED({ message: 'the store refused a commit', where: { path: this.path }, cause });
+    return this.#room.explain(cause, bytes);
   }
 
-  #diskFull(cause?: unknown): MysyncError {
-    const { minFreeBytes } = this.options;
-    const message = `${this.freeBytes()} bytes are free where the log lies; ${minFreeBytes} are kept free`;
-    return transportErrors.TRANSPORT_DISK_FULL({ message, where: { path: this.path }, cause });
-  }
-
-  #tellStall(): void {
-    const message = `a commit has waited ${STALL_MS / 1000} s: a stopped process may hold the write lock, or the disk hangs`;
+  #tellStall(waitedMs: number): void {
+    const message = `a commit has waited ${waitedMs / 1000} s: a stopped process may hold the write lock, or the disk hangs`;
     this.options.onProblem(logErrors.LOG_STALLED({ message, where: { path: this.path } }));
   }
 

@@ -127,10 +127,10 @@ export async function ensureTopic(store: Store, spec: TopicSpec): Promise<TopicD
 export async function deleteTopic(store: Store, name: string): Promise<void> {
   const entry = await store.write(() => {
     const found = requireTopic(store, name);
-    store.meta.removeSync(metaKey.topic(name));
+    store.remove(metaKey.topic(name));
     for (const prefix of [metaKey.partitionsOf, metaKey.groupsOf, metaKey.ownershipsOf]) {
       const start = prefix(found.id);
-      for (const key of [...store.meta.getKeys({ start, end: `${start}\uffff` })]) store.meta.removeSync(key);
+      for (const key of [...store.meta.getKeys({ start, end: `${start}\uffff` })]) store.remove(key);
     }
     store.announce(found.id);
     return found;
@@ -142,7 +142,7 @@ export async function deleteTopic(store: Store, name: string): Promise<void> {
       const keys = [...store.records.getKeys({ start, end, limit: 100 })].map((key) => Buffer.from(key));
       for (const key of keys) {
         store.addSize(-(store.batch(key)?.length ?? 0));
-        store.records.removeSync(key);
+        store.removeBatch(key);
       }
       return keys.length > 0;
     });

@@ -64,7 +64,11 @@ export class Wakeups {
 
   /** Tells the other processes. */
   ring(): void {
-    writeSync(this.#fd, BYTE, 0, 1, 0);
+    try {
+      writeSync(this.#fd, BYTE, 0, 1, 0);
+    } catch {
+      // A disk that fails: those who wait look by themselves, each second.
+    }
   }
 
   #wakeAll(): void {
