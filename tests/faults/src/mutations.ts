@@ -309,6 +309,56 @@ export const MUTATIONS: readonly Mutation[] = [
     edits: [{ file: PLAN, find: 'of marker.parked ?? [])', replace: 'of [])' }],
   },
   {
+    name: 'of the changes of one key in a batch the oldest is applied, not the newest',
+    transport: 'log',
+    focus: 'kill writer',
+    edits: [{ file: 'services/writer/dist/collapse.js', find: 'let next = change;', replace: 'return true;' }],
+  },
+  {
+    name: 'what was rolled back to a savepoint is published',
+    test: 'libs/source-mysql/dist/servers.mysql.test.js',
+    edits: [
+      {
+        file: 'libs/source-mysql/dist/stream/transaction-assembler.js',
+        find: 'if (!this.#spool.rollbackTo(meaning.name)) {',
+        replace: 'if (false) {',
+      },
+    ],
+  },
+  {
+    name: 'an emptied table takes newer rows along',
+    test: 'libs/sink-redis/dist/conformance.redis.test.js',
+    edits: [
+      {
+        file: SCRIPT,
+        find: "sub(old, 17, 17) == '+' and sub(old, 1, 16) < version",
+        replace: "sub(old, 17, 17) == '+'",
+      },
+    ],
+  },
+  {
+    name: 'the marker moves before its documents are there (Elasticsearch)',
+    test: 'libs/sink-elasticsearch/dist/faults.elasticsearch.test.js',
+    edits: [
+      {
+        file: 'libs/sink-elasticsearch/dist/sink.js',
+        find: 'signal.throwIfAborted();',
+        replace: 'await this.#markers.move(stream, marker, signal);',
+      },
+    ],
+  },
+  {
+    name: 'a restored index is taken for what it was (Elasticsearch)',
+    test: 'libs/sink-elasticsearch/dist/restore.elasticsearch.test.js',
+    edits: [
+      {
+        file: 'libs/sink-elasticsearch/dist/index-registry.js',
+        find: 'if (markers === entry.markers) {',
+        replace: 'if (false) {',
+      },
+    ],
+  },
+  {
     name: 'verify takes a change under way for a difference',
     test: 'services/verifier/dist/suspects.test.js',
     edits: [
