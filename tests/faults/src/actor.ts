@@ -30,6 +30,7 @@ export class Actor {
   #wanted = false;
   #retired = false;
   #written = Promise.resolve();
+  #peakMb = 0;
   starts = 0;
 
   constructor(options: ActorOptions) {
@@ -57,15 +58,19 @@ export class Actor {
     return this.running ? (this.#process?.pid ?? null) : null;
   }
 
-  /** Most memory that the running process ever had. */
-  peakMb(): number {
-    if (this.pid === null) return 0;
+  /** Most memory that any process of this place ever had, in MB, as far as it was looked at. */
+  get peakMb(): number {
+    return this.#peakMb;
+  }
+
+  /** Looks how much memory the running process had at most: the system keeps count, so a look right before its end is enough. */
+  notePeak(): void {
+    if (this.pid === null) return;
     try {
       const status = readFileSync(`/proc/${this.pid}/status`, 'utf8');
-      return Math.round(Number(/VmHWM:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024);
+      this.#peakMb = Math.max(this.#peakMb, Math.round(Number(/VmHWM:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024));
     } catch {
       // it has ended, which we are about to be told
-      return 0;
     }
   }
 
@@ -114,6 +119,7 @@ export class Actor {
 
   async kill(): Promise<void> {
     this.#wanted = false;
+    this.notePeak();
     if (this.running) await this.#process?.kill();
   }
 
@@ -124,6 +130,7 @@ export class Actor {
     if (process === null || !process.running) return null;
     try {
       await process.logged(/"msg":"started"/, timeoutMs);
+      this.notePeak();
       process.signal('SIGTERM');
       const exit = await process.ended(timeoutMs);
       return exit.code === 0

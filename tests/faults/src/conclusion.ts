@@ -1,4 +1,6 @@
-/** The end of a run: the load stops, everything is looked at, the processes are stopped in order. */
+/** The end of a run: the load stops, everything is looked at, the processes are stopped in order, live once more, and are stopped again. */
+import { blindSpots } from './blind-spots.ts';
+import { lastLife } from './last-life.ts';
 import { untilEqual } from './recovery.ts';
 import type { Scene } from './scene.ts';
 
@@ -14,16 +16,16 @@ export async function conclude(scene: Scene, phase: (name: string) => void): Pro
   counts.wrong += wrong;
   findings.complain(...examples);
   phase('equal');
-  for (const actor of scene.actors) {
-    const peak = actor.peakMb();
-    if (peak > MOST_RSS_MB) findings.complain(`${actor.name} took ${peak} MB`);
-  }
-  if (!scene.setting.shortRetention) findings.complain(...(await watch.audit(scene.strangers)).slice(0, 5));
-  const { looks, bookLooks, bookTrouble, audited } = watch;
+  await lastLife(scene);
+  phase('last life');
+  const { complaints, parts } = await watch.audit(scene.strangers, scene.setting.shortRetention);
+  findings.complain(...complaints.slice(0, 5));
   phase('audit');
   await Promise.all(scene.actors.map((actor) => scene.stopInOrder(actor)));
+  // what was committed and saved at the stop
+  await watch.seenAgain();
   phase('stop');
-  if (looks === 0 || bookLooks === 0 || (audited === 0 && !scene.setting.shortRetention)) {
-    throw new Error(`nobody looked: ${looks} looks, ${bookLooks} at the books (${bookTrouble}), ${audited} partitions`);
-  }
+  for (const [name, mb] of scene.peaks) if (mb > MOST_RSS_MB) findings.complain(`${name} took ${mb} MB`);
+  const blind = blindSpots({ ...watch.sight, parts, peaks: scene.peaks.map(([, mb]) => mb) });
+  if (blind.length > 0) throw new Error(`nobody looked: ${blind.join('; ')}`);
 }

@@ -6,7 +6,8 @@ import type { Actor } from './actor.ts';
 import { CLUSTER_FAULTS } from './cluster-faults.ts';
 import { DESTRUCTIVE_FAULTS } from './destructive-faults.ts';
 import type { Dice } from './dice.ts';
-import { untilMysync } from './finding.ts';
+import { endedReplaced } from './ending.ts';
+import { Finding, untilMysync } from './finding.ts';
 import { fillUp } from './full-disk.ts';
 import { KAFKA_FAULTS } from './kafka-faults.ts';
 import type { Scene } from './scene.ts';
@@ -185,6 +186,9 @@ const processFaults: readonly FaultKind[] = [
         // it must notice by itself that it was replaced
         await untilMysync('the replaced reader ends', () => !old.running, { timeoutMs: 40_000 });
         await old.settled();
+        if (!endedReplaced(old.printed)) {
+          throw new Finding(`the replaced reader ended, but not since it was told so: ${old.printed.slice(-1500)}`);
+        }
         await burst?.committed;
       };
     },

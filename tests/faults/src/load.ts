@@ -26,6 +26,8 @@ const PROBE_MS = 100;
 /** Keys of `bulk` and `pair` that a session uses. */
 const OWN_KEYS = 1500;
 const PAIRS = 40;
+/** Of the rows of a burst, counted from the first: so many, each so far behind the one before, were there before it, and are looked at all along. Bursts of 3,000 rows have 20 of them. */
+export const WATCHED_OF_BURST = { every: 150, count: 130 };
 
 export interface LoadOptions {
   readonly address: SqlAddress;
@@ -36,7 +38,7 @@ export interface LoadOptions {
 
 export class Load {
   readonly #options: LoadOptions;
-  readonly #stopping = new AbortController();
+  #stopping = new AbortController();
   #n = Date.now() * 1000;
   #sessions: Promise<void>[] = [];
   /** Nothing is changed while this holds. */
@@ -80,7 +82,9 @@ export class Load {
     }
   }
 
+  /** Also after it was stopped. */
   start(): void {
+    this.#stopping = new AbortController();
     this.#sessions = [this.#probe(), ...Array.from({ length: SESSIONS }, (_, session) => this.#session(session))];
   }
 
@@ -95,14 +99,20 @@ export class Load {
     const sql = await textConnection(this.#options.address);
     sql.on('error', () => undefined);
     try {
-      await sql.query(`USE \`${this.#options.database}\`; BEGIN`);
+      await sql.query(`USE \`${this.#options.database}\``);
+      const watched = Array.from(
+        { length: Math.min(WATCHED_OF_BURST.count, Math.floor(rows / WATCHED_OF_BURST.every)) },
+        (_, i) => [burstKey(i * WATCHED_OF_BURST.every), this.#next(), 2, 'before the burst'],
+      );
+      await sql.query('REPLACE INTO bulk VALUES ?', [watched]);
+      await sql.query('BEGIN');
       for (let from = 0; from < rows; from += 1000) {
         const count = Math.min(1000, rows - from);
-        const batch = Array.from({ length: count }, (_, i) => [keyOf(SESSIONS, from + i), this.#next(), 2, 'burst']);
+        const batch = Array.from({ length: count }, (_, i) => [burstKey(from + i), this.#next(), 2, 'burst']);
         await sql.query('REPLACE INTO bulk VALUES ?', [batch]);
       }
       await sql.query('COMMIT');
-      this.rows += rows;
+      this.rows += watched.length + rows;
     } finally {
       sql.destroy();
     }
@@ -288,6 +298,11 @@ export class Load {
 /** Keys of a session lie side by side, in a stretch of its own. */
 function keyOf(session: number, index: number): number {
   return session * 1_000_000 + index;
+}
+
+/** Key of `bulk` of a row of a burst: no session uses it. */
+export function burstKey(index: number): number {
+  return keyOf(SESSIONS, index);
 }
 
 function range(dice: Dice, session: number, most: number): readonly [number, number] {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { randomName, until } from '@mysync/harness';
 import { type Admin, type EachBatchPayload, Kafka, logLevel, type PartitionMetadata } from 'kafkajs';
 import { type Database, open, type RootDatabase } from 'lmdb';
+import { KafkaTail } from './kafka-tail.ts';
 
 const READ_MS = 40_000;
 
@@ -26,6 +27,8 @@ export interface LogEye {
   cleaned(): Promise<readonly number[]>;
   /** Committed offset of each partition; -1: none. */
   committed(group: string): Promise<readonly number[]>;
+  /** The newest value of a key in another topic beside the log, which has one partition; null: there is none. Of what Kafka holds, as far as it was heard of. */
+  newest(topic: string, key: string): Promise<string | null>;
   close(): Promise<void>;
 }
 
@@ -65,11 +68,25 @@ export class EmbeddedLogEye implements LogEye {
   async read(onMessage: (message: LoggedMessage) => void): Promise<void> {
     const topic = this.#entry();
     if (topic === undefined) return;
-    const start = Buffer.from(topic.id, 'hex');
-    const end = Buffer.from((BigInt(`0x${topic.id}`) + 1n).toString(16).padStart(16, '0'), 'hex');
+    const [start, end] = bounds(topic.id);
     for (const { key, value } of this.#records.getRange({ start, end })) {
       readStoredBatch(Buffer.from(key).readUInt32BE(8), Buffer.from(value), onMessage);
     }
+  }
+
+  /** From the newest batch on: of a topic that is written often, and compacted rarely, this is one of the first. */
+  async newest(name: string, wanted: string): Promise<string | null> {
+    const topic = this.#entry(name);
+    if (topic === undefined) return null;
+    const [start, end] = bounds(topic.id);
+    let found: string | null = null;
+    for (const { value } of this.#records.getRange({ start: end, end: start, reverse: true })) {
+      readStoredBatch(0, Buffer.from(value), ({ key, message, tombstone }) => {
+        if (!tombstone && Buffer.from(key).toString('utf8') === wanted) found = Buffer.from(message).toString('utf8');
+      });
+      if (found !== null) break;
+    }
+    return found;
   }
 
   async ends(): Promise<readonly number[]> {
@@ -100,15 +117,21 @@ export class EmbeddedLogEye implements LogEye {
     });
   }
 
-  #entry(): { id: string; partitions: number } | undefined {
+  #entry(topic = this.#topic): { id: string; partitions: number } | undefined {
     this.#root.resetReadTxn();
-    return this.#read<{ id: string; partitions: number }>(`topic/${this.#topic}`);
+    return this.#read<{ id: string; partitions: number }>(`topic/${topic}`);
   }
 
   #read<T>(key: string): T | undefined {
     const bytes = this.#meta.get(key);
     return bytes === undefined ? undefined : (JSON.parse(bytes.toString('utf8')) as T);
   }
+}
+
+/** Where the batches of a topic lie: from the first key on, and before the second. */
+function bounds(topicId: string): readonly [Buffer, Buffer] {
+  const next = (BigInt(`0x${topicId}`) + 1n).toString(16).padStart(16, '0');
+  return [Buffer.from(topicId, 'hex'), Buffer.from(next, 'hex')];
 }
 
 /** A batch as docs/spec/embedded-log.md's store holds it: 48 bytes of header, then the records. */
@@ -135,6 +158,8 @@ export class KafkaEye implements LogEye {
   readonly #admin: Admin;
   readonly #kafka: Kafka;
   readonly #topic: string;
+  /** Of other topics. */
+  readonly #tails = new Map<string, KafkaTail>();
 
   private constructor(kafka: Kafka, topic: string) {
     this.#kafka = kafka;
@@ -250,7 +275,21 @@ export class KafkaEye implements LogEye {
     return found;
   }
 
+  async newest(topic: string, key: string): Promise<string | null> {
+    const tail = this.#tails.get(topic) ?? (await KafkaTail.follow(this.#kafka, topic));
+    this.#tails.set(topic, tail);
+    try {
+      return tail.newest(key);
+    } catch (error) {
+      // another one follows at the next look
+      this.#tails.delete(topic);
+      await tail.close();
+      throw error;
+    }
+  }
+
   async close(): Promise<void> {
+    for (const tail of this.#tails.values()) await tail.close();
     await this.#admin.disconnect();
   }
 

@@ -1,10 +1,11 @@
 import { CACHE, runCommand, STOPPED, say, stopSignal } from './entry.ts';
 import { FAULT_KINDS } from './fault-kinds.ts';
+import { SEED_SECONDS } from './goals.ts';
 import { longPlans } from './long-outages.ts';
 import { type FaultsOptions, parseOptions, USAGE } from './options.ts';
 import { MutationRun } from './run-mutations.ts';
 import { runSuite } from './suite.ts';
-import { exitStatus, SUITE_ERROR, summarize } from './summary.ts';
+import { exitStatus, linesOf, SUITE_ERROR, summarize } from './summary.ts';
 
 async function main(args: readonly string[]): Promise<number> {
   const options = parseOptions(args, CACHE);
@@ -19,18 +20,10 @@ async function main(args: readonly string[]): Promise<number> {
   const { longMinutes, rate, focus } = options;
   const long = longMinutes > 0 ? { plans: longPlans(longMinutes, rate, focus), results: `${CACHE}/long.jsonl` } : {};
   const results = await runSuite({ ...options, ...long, folder: `${CACHE}/seeds`, say, signal });
-  const summary = summarize(results);
-  const { seeds, faults, rows, lost, wrong, backward, failed, suiteErrors } = summary;
+  // an outage takes as long as it was told to
+  const summary = summarize(results, longMinutes > 0 ? Number.POSITIVE_INFINITY : SEED_SECONDS);
+  for (const line of linesOf(summary)) say(line);
   if (options.json) process.stdout.write(`${JSON.stringify(summary)}\n`);
-  else {
-    const more = [
-      failed.length === 0 ? '' : `; failed: ${failed.join(', ')}`,
-      suiteErrors.length === 0 ? '' : `; ended by errors of the suite: ${suiteErrors.join(', ')}`,
-    ];
-    say(
-      `${seeds} seeds, ${faults} faults, ${rows} rows: lost ${lost}, wrong ${wrong}, backward ${backward}${more.join('')}`,
-    );
-  }
   return exitStatus(summary);
 }
 

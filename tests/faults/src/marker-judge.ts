@@ -9,11 +9,14 @@ export class MarkerJudge {
   /** Who held the data of each partition when its marker was looked at last. */
   readonly #holders = new Map<number, string>();
   readonly wrong: string[] = [];
+  /** Commits that were held against a marker. */
+  held = 0;
 
   /** The commits are read before the markers. */
   look(committed: readonly number[], markers: ReadonlyMap<number, Marker>): void {
     for (const [partition, marker] of markers) this.#lookAt(partition, marker);
     for (const [partition, offset] of committed.entries()) {
+      if (offset > 0 && markers.has(partition)) this.held += 1;
       const marker = markers.get(partition)?.nextOffset ?? 0;
       if (offset <= marker) this.#behind.delete(partition);
       else if (!this.#behind.has(partition) && offset > (this.#highest.get(partition) ?? 0)) {

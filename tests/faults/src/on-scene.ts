@@ -10,9 +10,11 @@ export interface Stock {
   readonly looks: number;
   /** After what the sinks followed, but not within a second. */
   readonly slow: readonly string[];
+  /** Most memory that any process had, in MB. */
+  readonly peakMb: number;
 }
 
-const NOTHING: Stock = { rows: 0, lost: 0, wrong: 0, backward: 0, looks: 0, slow: [] };
+const NOTHING: Stock = { rows: 0, lost: 0, wrong: 0, backward: 0, looks: 0, slow: [], peakMb: 0 };
 
 /**
  * Sets a scene, plays on it, and leaves nothing of it, however that ends: no process, no table; logs only where they are worth a look, or `keep`. What is found,
@@ -37,8 +39,9 @@ export async function onScene(
   }
   if (scene === null) return NOTHING;
   await putAway(scene, keep);
-  const { counts, load, watch, slow } = scene;
-  return { ...counts, rows: load.rows, looks: watch.looks, slow };
+  const { counts, load, watch, slow, peaks } = scene;
+  const peakMb = peaks.reduce((most, [, mb]) => Math.max(most, mb), 0);
+  return { ...counts, rows: load.rows, looks: watch.looks, slow, peakMb };
 }
 
 async function putAway(scene: Scene, keep: boolean): Promise<void> {

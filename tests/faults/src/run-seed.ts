@@ -13,6 +13,7 @@ import type { Stage } from './stage.ts';
 const LAST_STRIKE_MS = 28_000;
 const FIRST_ROWS_MS = 120_000;
 
+/** A fault that was struck. */
 export interface FaultResult {
   readonly kind: string;
   /** From fault gone to lag under a second; null: not measured, since another fault was under way. */
@@ -27,6 +28,8 @@ export interface SeedResult {
   readonly rowsPerSecond: number;
   readonly outcome: Outcome;
   readonly faults: readonly FaultResult[];
+  /** Kinds that were planned, and not struck: the load was under way for too long. */
+  readonly dropped?: readonly string[];
   readonly rows: number;
   readonly lost: number;
   readonly wrong: number;
@@ -41,6 +44,8 @@ export interface SeedResult {
   /** Where they went. */
   readonly phases: Readonly<Record<string, number>>;
   readonly looks: number;
+  /** Most memory that any process of MySync had, in MB. */
+  readonly peakMb?: number;
 }
 
 export interface RunSeedOptions {
@@ -67,13 +72,14 @@ export async function runSeed({ stage, plan, keep, folder, clockLibrary, say }: 
   };
   const findings = new Findings();
   const faults: FaultResult[] = [];
+  const dropped: string[] = [];
   const ownFolder = join(folder, `${setting.transport}-${seed}`);
-  const { rows, lost, wrong, backward, looks, slow } = await onScene(
+  const { rows, lost, wrong, backward, looks, slow, peakMb } = await onScene(
     { stage, setting, seed, folder: ownFolder, clockLibrary, findings },
     keep,
     async (set) => {
       phase('set');
-      await play({ scene: set, plan, faults, phase, say });
+      await play({ scene: set, plan, faults, dropped, phase, say });
     },
   );
   phase('clear');
@@ -84,6 +90,7 @@ export async function runSeed({ stage, plan, keep, folder, clockLibrary, say }: 
     rowsPerSecond: plan.setting.rowsPerSecond,
     outcome: findings.outcome,
     faults,
+    dropped,
     rows,
     lost,
     wrong,
@@ -94,18 +101,22 @@ export async function runSeed({ stage, plan, keep, folder, clockLibrary, say }: 
     seconds: Math.round((performance.now() - began) / 100) / 10,
     phases,
     looks,
+    peakMb,
   };
 }
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 interface Play {
   readonly scene: Scene;
   readonly plan: Plan;
   readonly faults: FaultResult[];
+  readonly dropped: string[];
   readonly phase: (name: string) => void;
   readonly say: (text: string) => void;
 }
 
-async function play({ scene, plan, faults, phase, say }: Play): Promise<void> {
+async function play({ scene, plan, faults, dropped, phase, say }: Play): Promise<void> {
   const { load, watch } = scene;
   watch.start();
   for (const actor of scene.actors) actor.start();
@@ -114,23 +125,23 @@ async function play({ scene, plan, faults, phase, say }: Play): Promise<void> {
   phase('rows');
   const loaded = performance.now();
   let mends: (() => Promise<void>)[] = [];
-  for (const step of plan.steps) {
-    if (performance.now() - loaded > LAST_STRIKE_MS) break;
+  for (const [index, step] of plan.steps.entries()) {
+    if (performance.now() - loaded > LAST_STRIKE_MS) {
+      dropped.push(...plan.steps.slice(index).map(({ kind }) => kind.name));
+      break;
+    }
     await sleep(step.beforeMs);
     const struck = Date.now();
     const mend = await step.kind.strike(scene, step.dice);
+    const fault: Writable<FaultResult> = { kind: step.kind.name, recoverySeconds: null };
+    faults.push(fault);
     mends.push(mend);
     if (step.overlaps) continue;
     const alone = mends.length === 1 && step.kind.ends !== true && !(plan.early && step === plan.steps[0]);
-    faults.push({
-      kind: step.kind.name,
-      recoverySeconds: await recover({ scene, step, struck, mends, alone, say, stuckMs: plan.stuckMs }),
-    });
+    fault.recoverySeconds = await recover({ scene, step, struck, mends, alone, say, stuckMs: plan.stuckMs });
     mends = [];
   }
   for (const mend of mends) await mend();
-  for (const step of plan.steps.slice(0))
-    if (step.overlaps) faults.push({ kind: step.kind.name, recoverySeconds: null });
   phase('play');
   await conclude(scene, phase);
 }

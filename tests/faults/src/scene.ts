@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { randomName, stopAtExit, textConnection, until } from '@mysync/harness';
 import { Actor, type Role } from './actor.ts';
 import { RedisClusterEye } from './cluster-eye.ts';
-import type { Dice } from './dice.ts';
 import type { Findings } from './findings.ts';
 import { Load, TABLES } from './load.ts';
 import { EmbeddedLogEye, KafkaEye, type LogEye, type LoggedMessage } from './log-eye.ts';
 import { type Setting, type SinkName, storeOf } from './setting.ts';
-import { ElasticEye, RedisEye, type SinkEye, type Target } from './sink-eye.ts';
+import { ElasticEye, RedisEye, type SinkEye } from './sink-eye.ts';
 import { BROKERS, type Stage } from './stage.ts';
+import { chooseTarget } from './targets.ts';
 import { tidy } from './tidy.ts';
 import { Watch } from './watch.ts';
 
@@ -78,9 +78,12 @@ export class Scene {
       groupOf: (sink) => `g${this.#groups}-${sink}-${this.database}`,
       topic: this.database,
       partitions,
-      readCheckpoint: () => this.#readCheckpoint(),
+      readCheckpoint: (log) => this.#readCheckpoint(log),
       never: this.load.never,
-      sample,
+      sample: chooseTarget,
+      noteMemory: () => {
+        for (const made of this.#made) made.notePeak();
+      },
     });
   }
 
@@ -140,6 +143,11 @@ export class Scene {
       user: server.get('MYSQL_USER'),
       password: server.get('MYSQL_PASSWORD'),
     };
+  }
+
+  /** Most memory of each process that there ever was, by name, in MB; also of those that others have taken the place of. */
+  get peaks(): readonly (readonly [string, number])[] {
+    return this.#made.map(({ name, peakMb }) => [name, peakMb]);
   }
 
   actor(role: Role, sink: SinkName | null): Actor {
@@ -352,10 +360,10 @@ export class Scene {
     return { kind: 'mysql', mysql: { host, user, password, database: `${database}_ck` } };
   }
 
-  /** The checkpoint's JSON; null where it cannot be looked at from outside. */
-  async #readCheckpoint(): Promise<string | null> {
+  /** The checkpoint's text; null: there is none yet. */
+  async #readCheckpoint(log: LogEye): Promise<string | null> {
     const { setting, database } = this;
-    if (setting.checkpoint === 'topic') return null;
+    if (setting.checkpoint === 'topic') return await log.newest(`${database}-checkpoint`, 'checkpoint');
     if (setting.checkpoint === 'file') {
       return await readFile(join(this.dataFolder, 'checkpoints', `${database}.json`), 'utf8');
     }
@@ -437,14 +445,4 @@ export class Scene {
       telemetry: { port: 0, logLevel: 'info' },
     };
   }
-}
-
-function sample(dice: Dice): Target {
-  const session = dice.integer(0, 2);
-  if (dice.chance(0.2)) {
-    return { table: 'pair', key: `${dice.integer(0, 39) * 3 + session},${dice.integer(0, 4)}` };
-  }
-  // keys that move and are removed most lie at both ends of a session's stretch
-  const index = dice.chance(0.5) ? dice.integer(0, 1500) : dice.integer(1600, 1810);
-  return { table: 'bulk', key: String(session * 1_000_000 + index) };
 }

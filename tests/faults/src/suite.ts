@@ -74,8 +74,10 @@ export function isResultOf({ what, rowsPerSecond }: Pick<SeedResult, 'what' | 'r
 function tell(result: SeedResult, { setting, steps }: Plan, options: SuiteOptions): void {
   const { focus, folder, rate, say } = options;
   const { seed, transport, outcome, lost, wrong, backward, complaints, suiteErrors, rows, faults, seconds } = result;
+  const { dropped = [] } = result;
   if (outcome === 'passed') {
-    say(`seed ${seed} ok: ${rows} rows, ${faults.length} faults, ${seconds} s`);
+    const not = dropped.length === 0 ? '' : ` (planned and not struck: ${dropped.join(', ')})`;
+    say(`seed ${seed} ok: ${rows} rows, ${faults.length} faults${not}, ${seconds} s`);
     return;
   }
   const how =

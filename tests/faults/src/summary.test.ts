@@ -8,7 +8,7 @@ import { longPlans } from './long-outages.ts';
 import { describe } from './plan.ts';
 import type { SeedResult } from './run-seed.ts';
 import { isResultOf, readResults } from './suite.ts';
-import { exitStatus, summarize } from './summary.ts';
+import { exitStatus, linesOf, summarize } from './summary.ts';
 
 function result(seed: number, outcome: Outcome): SeedResult {
   return {
@@ -72,4 +72,20 @@ test('a seed of other flags is another one', () => {
   assert.equal(isResultOf(known, plan), true);
   assert.equal(isResultOf(known, other), false);
   assert.equal(isResultOf({ ...known, rowsPerSecond: 500 }, plan), false);
+});
+
+test('seeds that took long, goals that were missed and faults that were not struck are told, and fail nothing', () => {
+  const quick = result(1, 'passed');
+  const longer = { ...result(20, 'passed'), seconds: 61, dropped: ['kill redis'], peakMb: 140 };
+  const summary = summarize([quick, longer]);
+  assert.deepEqual(summary.long, [{ seed: 20, seconds: 61 }]);
+  assert.deepEqual(summary.dropped, [{ seed: 20, kinds: ['kill redis'] }]);
+  assert.deepEqual(summary.missed, [{ kind: 'kill reader', p99: 20, goal: 15, count: 2 }]);
+  assert.deepEqual([summary.faults, summary.peakMb, exitStatus(summary)], [2, 140, 0]);
+  const text = linesOf(summary).join('\n');
+  assert.match(text, /took longer than a seed should: 20 \(61 s\)/);
+  assert.match(text, /planned and not struck: kill redis \(seed 20\)/);
+  assert.match(text, /goal missed: kill reader, p99 20 s of 2, is to be under 15 s/);
+  assert.deepEqual(summarize([longer], Number.POSITIVE_INFINITY).long, []);
+  assert.equal(linesOf(summarize([quick])).length, 1);
 });

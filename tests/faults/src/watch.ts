@@ -1,21 +1,26 @@
 /**
  * Looks at the sinks all along: how old their newest probe rows are, whether a key or a marker went backwards, whether an offset
- * was committed that the sink does not have, whether the checkpoint stands before what the log holds.
+ * was committed that the sink does not have, whether the checkpoint stands before what the log holds; and at the memory of the processes.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '@mysync/harness';
+import type { Looks } from './blind-spots.ts';
+import { CheckpointJudge } from './checkpoint-judge.ts';
 import { Dice } from './dice.ts';
 import { untilMysync } from './finding.ts';
 import { textOf } from './findings.ts';
 import { Judge } from './judge.ts';
 import { COUNTERS, PROBES } from './load.ts';
-import { LogAudit } from './log-audit.ts';
 import type { LogEye } from './log-eye.ts';
 import { MarkerJudge } from './marker-judge.ts';
 import type { SinkEye, Target } from './sink-eye.ts';
+import { type PartRead, readWholeLog } from './whole-log.ts';
 
 const LOOK_MS = 40;
 const BOOKS_MS = 250;
 const SAMPLE = 150;
+/** A server that has just come back needs a moment. */
+const SEEN_AGAIN_MS = 60_000;
 
 export interface WatchOptions {
   readonly seed: number;
@@ -25,12 +30,14 @@ export interface WatchOptions {
   readonly groupOf: (sink: string) => string;
   readonly topic: string;
   readonly partitions: number;
-  /** null where it cannot be seen. */
-  readonly readCheckpoint: () => Promise<string | null>;
+  /** As it is stored; null: there is none yet. */
+  readonly readCheckpoint: (log: LogEye) => Promise<string | null>;
   /** Numbers that were rolled back. */
   readonly never: ReadonlySet<number>;
   /** Keys worth a look, at random. */
   readonly sample: (dice: Dice) => Target;
+  /** Called again and again: how much memory the processes take. */
+  readonly noteMemory: () => void;
 }
 
 interface SinkWatch {
@@ -39,9 +46,9 @@ interface SinkWatch {
   readonly markers: MarkerJudge;
   /** Commit time of the oldest of the newest probes, in ms since 1970. */
   oldestProbe: number;
-  /** When a look succeeded last, and why the last one did not; in ms since 1970. */
+  /** When a look succeeded last, in ms since 1970. */
   lookedMs: number;
-  trouble: string;
+  readonly looks: { tried: number; done: number; trouble: string };
   paused: boolean;
   /** Rises when the sink was put back: what was asked before says nothing about what is there now. */
   era: number;
@@ -56,13 +63,8 @@ export class Watch {
   #log: LogEye | null = null;
   #booking: Promise<void> = Promise.resolve();
   #booksClosed = false;
-  readonly #checkpoints: string[] = [];
-  looks = 0;
-  bookLooks = 0;
-  /** Why the last look at the books did not succeed; '' when it did. */
-  bookTrouble = 'the log could not be opened yet';
-  /** Partitions whose whole log was looked at. */
-  audited = 0;
+  readonly #checkpoints = new CheckpointJudge();
+  readonly #books = { tried: 0, done: 0, trouble: '' };
 
   constructor(options: WatchOptions) {
     this.#options = options;
@@ -72,7 +74,7 @@ export class Watch {
       markers: new MarkerJudge(),
       oldestProbe: 0,
       lookedMs: Date.now(),
-      trouble: '',
+      looks: { tried: 0, done: 0, trouble: '' },
       paused: false,
       era: 0,
       looking: Promise.resolve(),
@@ -81,7 +83,7 @@ export class Watch {
 
   start(): void {
     for (const sink of this.#sinks) this.#loops.push(this.#follow(sink));
-    this.#loops.push(this.#keepBooks());
+    this.#loops.push(this.#keepBooks(), this.#noteMemory());
   }
 
   async stop(): Promise<void> {
@@ -99,10 +101,29 @@ export class Watch {
     return this.#sinks.flatMap(({ eye, judge }) => judge.wrong.map((text) => `${eye.name}: ${text}`));
   }
 
-  /** Commits beyond the marker, markers that went back, checkpoints beyond the log. */
+  /** Looks at all sinks that succeeded. */
+  get looks(): number {
+    return this.#sinks.reduce((sum, { looks }) => sum + looks.done, 0);
+  }
+
+  /** What was seen, as far as the watch knows. */
+  get sight(): {
+    readonly sinks: Readonly<Record<string, Looks>>;
+    readonly books: Looks;
+    readonly checkpoints: number;
+    readonly held: number;
+    readonly commits: Readonly<Record<string, number>>;
+  } {
+    const { looks: checkpoints, held } = this.#checkpoints;
+    const sinks = Object.fromEntries(this.#sinks.map(({ eye, looks }) => [eye.name, looks]));
+    const commits = Object.fromEntries(this.#sinks.map(({ eye, markers }) => [eye.name, markers.held]));
+    return { sinks, books: this.#books, checkpoints, held, commits };
+  }
+
+  /** Commits beyond the marker, markers that went back, checkpoints beyond the log or ahead of the acks. */
   get ahead(): readonly string[] {
     const books = this.#sinks.flatMap(({ eye, markers }) => markers.wrong.map((text) => `${eye.name}: ${text}`));
-    return [...books, ...this.#checkpoints];
+    return [...books, ...this.#checkpoints.complaints];
   }
 
   /** Every probe that was written after that time, or a later one, is in every sink, and none is older than a second. */
@@ -118,7 +139,7 @@ export class Watch {
   /** The sink that could not be looked at for so long; null: there is none. */
   blindness(ms: number): string | null {
     const blind = this.#sinks.find(({ lookedMs }) => Date.now() - lookedMs > ms);
-    return blind === undefined ? null : `${blind.eye.name} could not be looked at: ${blind.trouble}`;
+    return blind === undefined ? null : `${blind.eye.name} could not be looked at: ${blind.looks.trouble}`;
   }
 
   /** Age of the oldest of the newest probes, by sink. */
@@ -137,16 +158,24 @@ export class Watch {
     });
   }
 
-  /** What the whole log says of those who wrote it; records of strangers, by partition and offset, are passed over. */
-  async audit(strangers: ReadonlySet<string>): Promise<readonly string[]> {
-    const audits = new Map<number, LogAudit>();
-    await (await this.log()).read(({ partition, offset, message }) => {
-      const audit = audits.get(partition) ?? new LogAudit();
-      audits.set(partition, audit);
-      if (!strangers.has(`${partition}:${offset}`)) audit.offer(`partition ${partition}, offset ${offset}`, message);
-    });
-    this.audited = audits.size;
-    return [...audits.values()].flatMap(({ complaints }) => complaints);
+  /** Every sink and the books were looked at once more, from now on. Throws where that cannot be. */
+  async seenAgain(): Promise<void> {
+    const counts = [...this.#sinks.map(({ looks }) => looks), this.#books];
+    // one may be under way, and have begun before
+    const wanted = counts.map(({ done }) => done + 2);
+    const isDone = (): boolean => counts.every(({ done }, index) => done >= (wanted[index] ?? 0));
+    await until('a look at the sinks and at the books', isDone, { timeoutMs: SEEN_AGAIN_MS });
+  }
+
+  /**
+   * What the whole log says of those who wrote it, and how far it was read; records of strangers, by partition and offset, are passed over. What it says of
+   * the checkpoints stands in `ahead`.
+   */
+  async audit(
+    strangers: ReadonlySet<string>,
+    compacted: boolean,
+  ): Promise<{ readonly complaints: readonly string[]; readonly parts: readonly PartRead[] }> {
+    return await readWholeLog(await this.log(), { strangers, compacted, checkpoints: this.#checkpoints });
   }
 
   /** The log is about to be destroyed: checkpoint and commits are not compared with it until it is made again. */
@@ -203,8 +232,9 @@ export class Watch {
     const dice = new Dice(this.#options.seed ^ 0x77);
     while (!this.#stopping.signal.aborted) {
       if (!sink.paused) {
+        sink.looks.tried += 1;
         sink.looking = this.#look(sink, dice).catch((error: unknown) => {
-          sink.trouble = textOf(error);
+          sink.looks.trouble = textOf(error);
         });
         await sink.looking;
       }
@@ -229,7 +259,7 @@ export class Watch {
       sink.judge.look(`${table}:${key}`, n);
     }
     sink.oldestProbe = oldest;
-    this.looks += 1;
+    sink.looks.done += 1;
   }
 
   async #keepBooks(): Promise<void> {
@@ -237,9 +267,16 @@ export class Watch {
       await sleep(BOOKS_MS);
       // a server that is down just now: what it would have shown is still there when it is back
       this.#booking = this.#compareBooks().catch((error: unknown) => {
-        this.bookTrouble = String(error);
+        this.#books.trouble = textOf(error);
       });
       await this.#booking;
+    }
+  }
+
+  async #noteMemory(): Promise<void> {
+    while (!this.#stopping.signal.aborted) {
+      this.#options.noteMemory();
+      await sleep(BOOKS_MS);
     }
   }
 
@@ -248,24 +285,16 @@ export class Watch {
     this.#log ??= await this.#options.openLog();
     const log = this.#log;
     if (log === null) return;
+    this.#books.tried += 1;
     await this.#compareCheckpoint(log);
     for (const sink of this.#sinks) await this.#compareCommits(log, sink);
-    this.bookLooks += 1;
-    this.bookTrouble = '';
+    this.#books.done += 1;
   }
 
   /** The checkpoint is read first: the log's end only grows. */
   async #compareCheckpoint(log: LogEye): Promise<void> {
-    const text = await this.#options.readCheckpoint();
-    if (text === null) return;
-    const { partitions } = JSON.parse(text.split('\n')[1] ?? '') as { partitions: { offset: number }[] };
-    const ends = await log.ends();
-    for (const [partition, { offset }] of partitions.entries()) {
-      const end = ends[partition];
-      if (end !== undefined && offset >= end) {
-        this.#checkpoints.push(`checkpoint of partition ${partition} at offset ${offset}, but the log ends at ${end}`);
-      }
-    }
+    const text = await this.#options.readCheckpoint(log);
+    if (text !== null) this.#checkpoints.see(text, await log.ends());
   }
 
   async #compareCommits(log: LogEye, sink: SinkWatch): Promise<void> {
