@@ -1,6 +1,6 @@
 import type { PartRead } from './whole-log.ts';
 
-/** How often somebody wanted to look at a thing, and how often that could be done. */
+/** How often somebody wanted to look at a thing (what failed at once, and again, counts once a second), and how often that could be done. */
 export interface Looks {
   readonly tried: number;
   readonly done: number;
@@ -25,7 +25,7 @@ export interface Sight {
   readonly peaks: readonly number[];
 }
 
-/** Whatever happens to servers and ways, so many looks are possible in the shortest run, and such a share of those that were tried: while a server is away, every look fails, and at once. */
+/** So many looks are possible in the shortest run, and such a share of those that were tried also where a server is away for most of it. */
 const LEAST_LOOKS = 10;
 const LEAST_SHARE = 0.05;
 const LEAST_BOOKS = 4;

@@ -12,6 +12,7 @@ import { textOf } from './findings.ts';
 import { Judge } from './judge.ts';
 import { COUNTERS, PROBES } from './load.ts';
 import type { LogEye } from './log-eye.ts';
+import { LookCount } from './look-count.ts';
 import { MarkerJudge } from './marker-judge.ts';
 import type { SinkEye, Target } from './sink-eye.ts';
 import { type PartRead, readWholeLog } from './whole-log.ts';
@@ -48,7 +49,7 @@ interface SinkWatch {
   oldestProbe: number;
   /** When a look succeeded last, in ms since 1970. */
   lookedMs: number;
-  readonly looks: { tried: number; done: number; trouble: string };
+  readonly looks: LookCount;
   paused: boolean;
   /** Rises when the sink was put back: what was asked before says nothing about what is there now. */
   era: number;
@@ -64,7 +65,7 @@ export class Watch {
   #booking: Promise<void> = Promise.resolve();
   #booksClosed = false;
   readonly #checkpoints = new CheckpointJudge();
-  readonly #books = { tried: 0, done: 0, trouble: '' };
+  readonly #books = new LookCount();
 
   constructor(options: WatchOptions) {
     this.#options = options;
@@ -74,7 +75,7 @@ export class Watch {
       markers: new MarkerJudge(),
       oldestProbe: 0,
       lookedMs: Date.now(),
-      looks: { tried: 0, done: 0, trouble: '' },
+      looks: new LookCount(),
       paused: false,
       era: 0,
       looking: Promise.resolve(),
@@ -232,9 +233,8 @@ export class Watch {
     const dice = new Dice(this.#options.seed ^ 0x77);
     while (!this.#stopping.signal.aborted) {
       if (!sink.paused) {
-        sink.looks.tried += 1;
         sink.looking = this.#look(sink, dice).catch((error: unknown) => {
-          sink.looks.trouble = textOf(error);
+          sink.looks.failed(textOf(error), performance.now());
         });
         await sink.looking;
       }
@@ -259,7 +259,7 @@ export class Watch {
       sink.judge.look(`${table}:${key}`, n);
     }
     sink.oldestProbe = oldest;
-    sink.looks.done += 1;
+    sink.looks.succeeded();
   }
 
   async #keepBooks(): Promise<void> {
@@ -267,7 +267,7 @@ export class Watch {
       await sleep(BOOKS_MS);
       // a server that is down just now: what it would have shown is still there when it is back
       this.#booking = this.#compareBooks().catch((error: unknown) => {
-        this.#books.trouble = textOf(error);
+        this.#books.failed(textOf(error), performance.now());
       });
       await this.#booking;
     }
@@ -285,10 +285,9 @@ export class Watch {
     this.#log ??= await this.#options.openLog();
     const log = this.#log;
     if (log === null) return;
-    this.#books.tried += 1;
     await this.#compareCheckpoint(log);
     for (const sink of this.#sinks) await this.#compareCommits(log, sink);
-    this.#books.done += 1;
+    this.#books.succeeded();
   }
 
   /** The checkpoint is read first: the log's end only grows. */
