@@ -1,5 +1,6 @@
 /** The end of a run: the load stops, everything is looked at, the processes are stopped in order, live once more, and are stopped again. */
 import { blindSpots } from './blind-spots.ts';
+import { errorsTold } from './ending.ts';
 import { lastLife } from './last-life.ts';
 import { untilEqual } from './recovery.ts';
 import type { Scene } from './scene.ts';
@@ -22,6 +23,11 @@ export async function conclude(scene: Scene, phase: (name: string) => void): Pro
   findings.complain(...complaints.slice(0, 5));
   phase('audit');
   await Promise.all(scene.actors.map((actor) => scene.stopInOrder(actor)));
+  // nothing failed any more in that life
+  for (const { name, printed } of scene.actors) {
+    const [error] = errorsTold(printed);
+    if (error !== undefined) findings.complain(`${name} told an error in its last life: ${error.slice(0, 1500)}`);
+  }
   // what was committed and saved at the stop
   await watch.seenAgain();
   phase('stop');

@@ -13,3 +13,8 @@ export function endingCode(printed: string): string {
 export function endedReplaced(printed: string): boolean {
   return REPLACED.has(endingCode(printed));
 }
+
+/** Lines that tell of an error. */
+export function errorsTold(printed: string): readonly string[] {
+  return printed.split('\n').filter((line) => /^\{"level":"(error|fatal)"|^[A-Z][A-Z0-9_]+: /.test(line));
+}
