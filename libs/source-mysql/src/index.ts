@@ -21,6 +21,8 @@ export type {
   SourceTransaction,
   SourceUnseenChange,
   StartIntent,
+  StreamObserver,
+  StreamOptions,
   TableReader,
   UnseenCause,
 } from './port.ts';

@@ -4,7 +4,7 @@
  * A source hands over whole transactions only: nothing of a transaction whose end is not known, nothing that was rolled back
  * (also inside a logged group). What cannot be decoded exactly ends the stream with an error that names the table and position; nothing is skipped.
  */
-import type { ChangeId, Finding, RowKey, SourcePosition, TableRef, TableSchema } from '@mysync/core';
+import type { ChangeId, Finding, MysyncError, RowKey, SourcePosition, TableRef, TableSchema } from '@mysync/core';
 import type { EncodedRow } from '@mysync/wire';
 
 /**
@@ -133,9 +133,18 @@ export interface SnapshotOptions {
   readonly signal: AbortSignal;
 }
 
+/** Told how a stream fares with its server. It goes on by itself; but who looks at it must learn that nothing is read. Must not throw. */
+export interface StreamObserver {
+  /** The log is not read for now: the connection was lost, or could not be made again. `heardMs`: monotonic time at which the server was last heard on it, where it was. */
+  brokeOff(error: MysyncError, heardMs: number | undefined): void;
+  /** The server sends its log, for the first time or again. */
+  reads(): void;
+}
+
 export interface StreamOptions {
   readonly from: SourcePosition;
   readonly signal: AbortSignal;
+  readonly observer?: StreamObserver;
   /**
    * Tables that the consumer may hold rows of, also such as are no longer there: a statement that drops their database does not name
    * them. Those that are there when the stream begins need not be among them.

@@ -128,6 +128,7 @@ class MysqlSource implements BinlogSource {
       openSession: () => openFirst(this.#options),
       from: options.from,
       knownTables: options.knownTables ?? [],
+      ...(options.observer === undefined ? {} : { observer: options.observer }),
       signal: AbortSignal.any([options.signal, this.#closed.signal]),
     });
   }

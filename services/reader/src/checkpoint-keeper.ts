@@ -1,5 +1,6 @@
 import type { Checkpoint, CheckpointStore } from '@mysync/checkpoint';
-import { type Clock, errorForLog, type Logger, Turns } from '@mysync/core';
+import { type Clock, causeText, errorForLog, type Logger, Turns } from '@mysync/core';
+import { Contact, type Outage } from '@mysync/flow';
 
 /**
  * The one place that writes this reader's checkpoint: saves are serialised, each replaces the one before.
@@ -14,6 +15,7 @@ export class CheckpointKeeper {
   #stored: number | null;
   readonly #saves = new Turns();
   #savedAtMs: number;
+  readonly #contact = new Contact();
 
   constructor(options: { store: CheckpointStore; loaded: Checkpoint | null; clock: Clock; logger: Logger }) {
     this.#store = options.store;
@@ -33,17 +35,26 @@ export class CheckpointKeeper {
     return (this.#clock.monotonic() - this.#savedAtMs) / 1000;
   }
 
+  /** Since when what was to be saved could not be, or has not been answered. */
+  get outage(): Outage | null {
+    return this.#contact.outage;
+  }
+
   /** Changes some fields and stores the whole durably. Rejects when it could not be stored. */
   async save(change: Partial<Checkpoint> & ({ source: string } | object)): Promise<void> {
     const next = { ...this.#current, ...change, savedAt: new Date(this.#clock.now()).toISOString() } as Checkpoint;
     this.#current = next;
     try {
       await this.#saves.take(async () => {
+        // a store that does not answer fails late, or never
+        if (this.#contact.outage === null) this.#contact.lost('no answer', this.#clock.monotonic());
         await this.#store.save(next, this.#stored);
+        this.#contact.made();
         this.#stored = next.epoch;
         this.#savedAtMs = this.#clock.monotonic();
       });
     } catch (error) {
+      this.#contact.lost(causeText(error), this.#clock.monotonic());
       this.#logger.warn({ error: errorForLog(error) }, 'the checkpoint could not be saved');
       throw error;
     }

@@ -5,6 +5,7 @@ import type { CapturedTables } from './captured-tables.ts';
 import type { ChangeIntake } from './change-intake.ts';
 import type { ChangeRouter } from './change-router.ts';
 import type { ReaderOptions } from './options.ts';
+import type { SourceContact } from './source-contact.ts';
 import type { Standing } from './standing.ts';
 import type { TableResync } from './table-resync.ts';
 import type { ViewReader } from './view-reader.ts';
@@ -17,6 +18,7 @@ export interface LogFollowerOptions {
   readonly tables: CapturedTables;
   readonly resync: TableResync;
   readonly standing: Standing;
+  readonly contact: SourceContact;
 }
 
 /**
@@ -32,7 +34,7 @@ export class LogFollower {
 
   /** Until stopped. `position` null: a snapshot first. */
   async run(position: SourcePosition | null, stop: AbortSignal): Promise<void> {
-    const { reader, views, tables, resync, standing } = this.#options;
+    const { reader, views, tables, resync, standing, contact } = this.#options;
     const from = position ?? (await views.readFirst());
     if (from === null) return;
     standing.phase = 'streaming';
@@ -43,7 +45,9 @@ export class LogFollower {
     tables.findLacking(captured, standing.snapshotState === 'done');
     if (tables.isWhole) await views.fill();
     if (resync.isDue) await views.readDue(from);
-    for await (const items of reader.source.stream({ from, signal: stop, knownTables: tables.known.all })) {
+    contact.asks();
+    const log = reader.source.stream({ from, signal: stop, knownTables: tables.known.all, observer: contact });
+    for await (const items of log) {
       for (const item of items) {
         const waiting = this.#take(item);
         if (waiting !== null) await waiting;

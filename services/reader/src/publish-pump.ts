@@ -67,9 +67,12 @@ export class PublishPump {
   #fail: (error: unknown) => void = () => undefined;
   readonly #failed: Promise<never>;
   readonly #stop = new AbortController();
+  /** Monotonic time at which something was stored last. */
+  #storedMs: number;
 
   constructor(options: PumpOptions) {
     this.#options = options;
+    this.#storedMs = options.clock.monotonic();
     this.#largeRows = new LargeRows(options);
     this.#surelyTakenBytes = options.publisher.surelyTakenBytes;
     this.#unstored = options.starts.map(() => new Unstored());
@@ -104,6 +107,11 @@ export class PublishPump {
   /** Why nothing is published at the moment; empty when all is well. */
   get trouble(): string {
     return this.#trouble;
+  }
+
+  /** While something waits to be stored: monotonic time since which nothing was. */
+  get waitingSinceMs(): number | null {
+    return this.#windows.some((window) => window.length > 0) ? this.#storedMs : null;
   }
 
   /** Puts a message into its partition's window; gives its sequence. Wait for `room` while it gives false. */
@@ -244,6 +252,7 @@ export class PublishPump {
       return;
     }
     if (outcome.kind === 'advanced') {
+      this.#storedMs = this.#options.clock.monotonic();
       if (partition === this.#refusedPartition) {
         this.#refusals = 0;
         this.#trouble = '';

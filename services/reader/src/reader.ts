@@ -8,12 +8,15 @@ import { type StartState, start } from './startup.ts';
 /** What `mysync status` shows of a reader. */
 export interface ReaderStatus {
   readonly source: string;
-  readonly state: 'starting' | 'snapshot' | 'streaming' | 'stopped' | 'failed';
+  /** `disconnected`: its source does not answer; it goes on by itself. */
+  readonly state: 'starting' | 'snapshot' | 'streaming' | 'disconnected' | 'stopped' | 'failed';
+  /** Why it does not do its work, or not all of it; empty when all is well. */
   readonly detail: string;
   readonly server: string;
   readonly epoch: number;
   readonly position: SourcePosition | null;
   readonly checkpoint: SourcePosition | null;
+  /** Age of the oldest change that is not published; while the source does not answer, at least since when. */
   readonly lagSeconds: number;
   /** Tables of which the log holds every row. */
   readonly completeTables: readonly string[];
@@ -32,6 +35,7 @@ export interface ReaderStatus {
  * 3. The existing rows of a new source enter the windows before any change beyond their position (`ViewReader`).
  * 4. A heartbeat goes into every partition now and then: an idle partition's consumers and checkpoint still move (`Heartbeats`).
  * 5. A table that the log does not show whole is read again, beside the stream (`TableResync`, `ViewReader`).
+ * 6. Whom it is cut off from is told, and for how long, while it tries again by itself (`CutOff`).
  */
 export class Reader {
   readonly #options: ReaderOptions;
@@ -76,7 +80,7 @@ export class Reader {
     return {
       source: this.#options.sourceName,
       state: this.#state,
-      detail: this.#detail || (this.#session?.pump.trouble ?? ''),
+      detail: this.#detail || (this.#session?.cutOff.detail ?? ''),
       server: server === undefined ? '' : `${server.flavor} ${server.version} ${server.uuid}`,
       epoch: this.#session?.started.epoch ?? 0,
       position: this.#session?.standing.position ?? null,
@@ -114,7 +118,9 @@ export class Reader {
 
   /** Whoever asks gets the lag of now, also between two scrapes. */
   #noteLag(): void {
-    this.#lag.outstanding(this.#session?.pump.oldestMicros() ?? null);
+    const unstored = this.#session?.pump.oldestMicros() ?? null;
+    const unknown = this.#session?.contact.unknownSinceMicros() ?? null;
+    this.#lag.outstanding(unstored === null || unknown === null ? (unstored ?? unknown) : Math.min(unstored, unknown));
   }
 
   /** Servers that are not there yet are waited for. */
@@ -134,11 +140,14 @@ export class Reader {
   }
 
   get #state(): ReaderStatus['state'] {
-    return this.#ended ?? this.#session?.standing.phase ?? 'starting';
+    if (this.#ended !== null || this.#session === null) return this.#ended ?? 'starting';
+    const { standing, cutOff } = this.#session;
+    return standing.phase === 'streaming' && cutOff.source !== '' ? 'disconnected' : standing.phase;
   }
 
   get #isReading(): boolean {
-    return this.#state === 'streaming' || this.#state === 'snapshot';
+    const state = this.#state;
+    return (state === 'streaming' || state === 'snapshot') && this.#session?.cutOff.isReady === true;
   }
 
   async #publish(started: StartState, signal: AbortSignal, stop: AbortSignal, inner: AbortController): Promise<void> {

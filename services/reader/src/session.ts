@@ -7,10 +7,12 @@ import { CapturedTables } from './captured-tables.ts';
 import { ChangeIntake } from './change-intake.ts';
 import { ChangeRouter, type Frontier } from './change-router.ts';
 import { CheckpointSaver } from './checkpoint-saver.ts';
+import { CutOff } from './cut-off.ts';
 import { Heartbeats } from './heartbeats.ts';
 import { LogFollower } from './log-follower.ts';
 import type { ReaderOptions } from './options.ts';
 import { PublishPump } from './publish-pump.ts';
+import { SourceContact } from './source-contact.ts';
 import { Standing } from './standing.ts';
 import type { StartState } from './startup.ts';
 import { TableResync } from './table-resync.ts';
@@ -26,6 +28,8 @@ export interface Session {
   readonly saver: CheckpointSaver;
   readonly heartbeats: Heartbeats;
   readonly follower: LogFollower;
+  readonly contact: SourceContact;
+  readonly cutOff: CutOff;
 }
 
 /** `stop` ends what it reads. */
@@ -71,10 +75,12 @@ export function openSession(reader: ReaderOptions, started: StartState, logger: 
     ...{ reader, router, intake, pump, tables, resync, standing, saver },
     ...{ onProgress, logger, stop },
   });
+  const contact = new SourceContact({ source: sourceName, clock, metrics });
   return {
-    ...{ started, pump, tables, resync, standing, saver },
+    ...{ started, pump, tables, resync, standing, saver, contact },
+    cutOff: new CutOff({ contact, pump, keeper, heartbeatMs: reader.heartbeatMs, clock }),
     heartbeats: new Heartbeats({ reader, serverUuid: server.uuid, feed, standing }),
-    follower: new LogFollower({ reader, router, intake, views, tables, resync, standing }),
+    follower: new LogFollower({ reader, router, intake, views, tables, resync, standing, contact }),
   };
 }
 

@@ -5,6 +5,8 @@ import {
   type Snapshot,
   type SnapshotOptions,
   type SourceItem,
+  type StreamObserver,
+  type StreamOptions,
   sourceErrors,
   type TableReader,
 } from '@mysync/source-mysql';
@@ -97,6 +99,8 @@ export class TestSource implements BinlogSource {
   readonly #encoder = new RowEncoder();
   /** Resolves what waits at the end of the log. */
   readonly atEnd: () => void;
+  /** That of the stream. */
+  observer: StreamObserver | undefined;
   /** Thrown by the stream once its end is reached. */
   failure: Error | null = null;
 
@@ -155,13 +159,9 @@ export class TestSource implements BinlogSource {
     });
   }
 
-  async *stream({
-    from,
-    signal,
-  }: {
-    from: SourcePosition;
-    signal: AbortSignal;
-  }): AsyncGenerator<readonly SourceItem[]> {
+  async *stream({ from, signal, observer }: StreamOptions): AsyncGenerator<readonly SourceItem[]> {
+    this.observer = observer;
+    observer?.reads();
     const first = (from.offset - 4) / TRANSACTION_BYTES;
     for (const [index, transaction] of this.#server.transactions.entries()) {
       if (index < first) continue;

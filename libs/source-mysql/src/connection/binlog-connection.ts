@@ -117,6 +117,11 @@ export class BinlogConnection implements LogConnection {
     return this.#failure === undefined ? this.#session.threadId : undefined;
   }
 
+  /** Monotonic time of the last byte, or of what was asked for last. */
+  get heardMs(): number {
+    return this.#lastHeard;
+  }
+
   next(): LogEvent | undefined {
     const far = this.#far;
     if (far === undefined) return this.#next();

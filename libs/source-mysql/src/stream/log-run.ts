@@ -13,7 +13,7 @@ import { DdlHorizon } from '../history/ddl-horizon.ts';
 import { Definitions } from '../history/definitions.ts';
 import type { HistoryIndex } from '../history/history-index.ts';
 import type { ResolvedOptions } from '../options.ts';
-import type { SourceItem } from '../port.ts';
+import type { SourceItem, StreamObserver } from '../port.ts';
 import { PartialRows } from '../reread/partial-rows.ts';
 import { RowLookup } from '../reread/row-lookup.ts';
 import { CascadeBook, type CascadeLog } from '../schema/cascade-book.ts';
@@ -61,6 +61,7 @@ export interface LogRunOptions {
   /** By key. */
   readonly known: Map<string, TableRef>;
   readonly cascadeLog: CascadeLog;
+  readonly observer?: StreamObserver;
   readonly signal: AbortSignal;
 }
 
@@ -75,6 +76,7 @@ export class LogRun {
   #xa: XaHolder | undefined;
   #search: PreparedSearch | undefined;
   #serverUuid: string | undefined;
+  #hasBegun = false;
 
   constructor(options: LogRunOptions) {
     this.#options = options;
@@ -94,8 +96,14 @@ export class LogRun {
     return this.#serverUuid;
   }
 
+  /** Monotonic time at which the server was last heard; undefined where the log was not asked for. */
+  get heardMs(): number | undefined {
+    return this.#connection?.heardMs;
+  }
+
   async *items(): AsyncGenerator<readonly SourceItem[]> {
-    const { signal } = this.#options;
+    const { signal, observer } = this.#options;
+    let isTold = false;
     // a server that does not answer is waited for for long: a stop is not
     const assembler = await unlessAborted(this.#open(), signal, () => this.close());
     const connection = this.#connection as BinlogConnection;
@@ -109,6 +117,10 @@ export class LogRun {
         else if (question !== undefined) await question;
       } catch (error) {
         failure = error ?? new Error('a failure without an error');
+      }
+      if (!isTold && this.#hasBegun) {
+        isTold = true;
+        observer?.reads();
       }
       if (failure === undefined && !assembler.drainFew(batch)) {
         for (const items of assembler.drain()) {
@@ -149,6 +161,7 @@ export class LogRun {
     while (batch.length < BATCH_ITEMS) {
       const event = connection.next();
       if (event === undefined) return null;
+      this.#hasBegun = true;
       const unfolded = unfolder.unfold(event);
       const question = unfolded === undefined ? assembler.process(event) : this.#processAll(assembler, unfolded);
       if (question !== undefined) return question;

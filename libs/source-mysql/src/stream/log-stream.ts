@@ -5,6 +5,7 @@
  *    was read is read again whole, so nothing comes twice and nothing is left out.
  * 2. The same server only: another UUID is an error, since positions of one server mean nothing on another.
  * 3. What was complete before an error is handed over before the error is thrown; nothing after it is.
+ * 4. While nothing is read the observer knows, however often that is tried.
  */
 import { randomUUID } from 'node:crypto';
 import {
@@ -20,7 +21,7 @@ import { Backoff } from '@mysync/flow';
 import { SilenceLimit } from '../connection/silence-limit.ts';
 import type { KeptHistory } from '../history/kept-history.ts';
 import type { ResolvedOptions } from '../options.ts';
-import type { SourceItem } from '../port.ts';
+import type { SourceItem, StreamObserver } from '../port.ts';
 import type { CascadeLog } from '../schema/cascade-book.ts';
 import { checkPosition } from '../server/log-state.ts';
 import type { ServerSession } from '../server/session.ts';
@@ -34,6 +35,7 @@ export interface LogStreamOptions {
   openSession(): Promise<ServerSession>;
   readonly from: SourcePosition;
   readonly knownTables: readonly TableRef[];
+  readonly observer?: StreamObserver;
   readonly signal: AbortSignal;
 }
 
@@ -62,6 +64,7 @@ export async function* streamLog(options: LogStreamOptions): AsyncGenerator<read
       if (signal.aborted) return;
       const error = isMysyncError(failure, 'SOURCE_LOG_REFUSED') ? await reasonOf(failure, options, run) : failure;
       if (!isMysyncError(error) || !error.retriable) throw error;
+      options.observer?.brokeOff(error, run.heardMs);
       const waitMs = backoff.next();
       logger.warn(
         { code: error.code, cause: causeText(error), position: formatBinlogPosition(run.boundary), waitMs },

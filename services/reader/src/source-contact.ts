@@ -1,0 +1,53 @@
+import { type Clock, causeText, type MysyncError } from '@mysync/core';
+import { Contact, type Outage } from '@mysync/flow';
+import type { StreamObserver } from '@mysync/source-mysql';
+import type { Metrics } from '@mysync/telemetry';
+
+export interface SourceContactOptions {
+  readonly source: string;
+  readonly clock: Clock;
+  readonly metrics: Pick<Metrics, 'reader'>;
+}
+
+/**
+ * Whether the log is being read at the moment.
+ *
+ * 1. From when the log is asked for until the server has sent something of it, it is not: also at the first connection.
+ * 2. An outage lasts from when the server was last heard. What was committed since then is not known, so the lag is not zero but the age of the outage.
+ */
+export class SourceContact implements StreamObserver {
+  readonly #options: SourceContactOptions;
+  readonly #contact = new Contact();
+  #hasRead = false;
+
+  constructor(options: SourceContactOptions) {
+    this.#options = options;
+  }
+
+  /** The log is asked for. */
+  asks(): void {
+    this.#contact.lost('connecting', this.#options.clock.monotonic());
+  }
+
+  brokeOff(error: MysyncError, heardMs: number | undefined): void {
+    this.#contact.lost(causeText(error), heardMs ?? this.#options.clock.monotonic());
+  }
+
+  reads(): void {
+    const { metrics, source } = this.#options;
+    if (this.#contact.made() && this.#hasRead) metrics.reader.reconnects.inc({ source });
+    this.#hasRead = true;
+  }
+
+  get outage(): Outage | null {
+    return this.#contact.outage;
+  }
+
+  /** Wall time since which nothing is known of the source, in microseconds since 1970; null while it is read. */
+  unknownSinceMicros(): number | null {
+    const { outage } = this;
+    if (outage === null) return null;
+    const { clock } = this.#options;
+    return (clock.now() - (clock.monotonic() - outage.sinceMs)) * 1000;
+  }
+}
