@@ -8,6 +8,7 @@ export {
   ORDINAL_BITS,
 } from './change.ts';
 export { type Clock, systemClock } from './clock.ts';
+export { Contact, longest } from './contact.ts';
 export {
   causeText,
   coreErrors,
@@ -26,6 +27,7 @@ export { type MysqlGtidEntry, MysqlGtidSet } from './gtid-set-mysql.ts';
 export { type LogFields, type Logger, silentLogger } from './logger.ts';
 export { PASSING_MYSQL_ERRORS } from './mysql-errors.ts';
 export { numberText } from './number-text.ts';
+export type { Outage } from './outage.ts';
 export {
   type BinlogPosition,
   binlogFileNumber,

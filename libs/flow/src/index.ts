@@ -27,7 +27,6 @@ export {
   type PartitionMark,
   type TransactionEnd,
 } from './checkpoint-tracker.ts';
-export { Contact, longest, type Outage } from './contact.ts';
 export { flowErrors } from './errors.ts';
 export {
   type GuardCounts,

@@ -26,6 +26,15 @@ export class LagTracker {
     this.#oldestMicros = commitTimeMicros;
   }
 
+  /** A change that is outstanding too; nothing older comes after it. */
+  waits(commitTimeMicros: number): void {
+    if (this.#oldestMicros === null) this.outstanding(commitTimeMicros);
+  }
+
+  get isOutstanding(): boolean {
+    return this.#oldestMicros !== null;
+  }
+
   /** Seconds now. */
   current(): number {
     if (this.#oldestMicros === null) return 0;

@@ -114,6 +114,11 @@ export function createMetrics() {
         'source',
         'partition',
       ]),
+      stalledSeconds: gauge(
+        'writer_stalled_seconds',
+        'How long the sink, or the log, has not answered the partition, which tries again; 0 when all is well.',
+        ['sink', 'source', 'partition'],
+      ),
       halted: gauge('writer_halted', '1 when the partition stopped at a change the sink can never take.', [
         'sink',
         'source',

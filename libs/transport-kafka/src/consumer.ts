@@ -6,7 +6,7 @@
  * 3. A partition is given up when its handler has ended, or `handoverMs` after it was revoked; only then the group is told.
  * 4. Stopping is the same for every partition at once; the membership is kept until the last one is given up.
  */
-import { systemClock } from '@mysync/core';
+import { Contact, type Outage, systemClock } from '@mysync/core';
 import { unlessAborted } from '@mysync/flow';
 import type {
   AssignedPartition,
@@ -47,9 +47,16 @@ export class KafkaConsumer implements Consumer {
   readonly #options: KafkaConsumerOptions;
   readonly #closing = new AbortController();
   #running: Promise<void> | null = null;
+  #consuming: ConsumerRun | null = null;
+  /** Before it consumes: with whoever knows the topic. */
+  readonly #contact = new Contact();
 
   constructor(options: KafkaConsumerOptions) {
     this.#options = options;
+  }
+
+  get outage(): Outage | null {
+    return this.#consuming === null ? this.#contact.outage : this.#consuming.outage;
   }
 
   async run(handle: Handle, signal: AbortSignal): Promise<void> {
@@ -73,8 +80,11 @@ export class KafkaConsumer implements Consumer {
 
   async #run(handle: Handle, stop: AbortSignal): Promise<void> {
     if (stop.aborted) return;
+    this.#contact.lost('looking for the topic', systemClock.monotonic());
     const topic = await this.#describe(stop);
-    if (topic !== null) await new ConsumerRun(this.#options, topic, handle).run(stop);
+    if (topic === null) return;
+    this.#consuming = new ConsumerRun(this.#options, topic, handle);
+    await this.#consuming.run(stop);
   }
 
   /** null when stopped meanwhile: brokers that do not answer are waited for, a stop does not wait for them. */
@@ -121,6 +131,10 @@ class ConsumerRun {
       onLost: () => this.#lost(),
     });
     this.#committer = new OffsetCommitter({ cluster, group, topic: topic.name, member: this.#member });
+  }
+
+  get outage(): Outage | null {
+    return this.#member.outage;
   }
 
   async run(stop: AbortSignal): Promise<void> {
@@ -218,13 +232,17 @@ class ConsumerRun {
       throw error;
     }
     if (signal.aborted) return;
+    const fetcher = this.#fetcher;
     await this.#handle({
       topic: this.#topic,
       partition: slot.partition,
       ...start,
       revoked: signal,
+      get outage(): Outage | null {
+        return fetcher.outage(slot.partition);
+      },
       batches: (from: number, until?: AbortSignal): AsyncIterable<RecordBatch> =>
-        this.#fetcher.batches(slot.partition, from, until === undefined ? signal : AbortSignal.any([signal, until])),
+        fetcher.batches(slot.partition, from, until === undefined ? signal : AbortSignal.any([signal, until])),
       commit: (nextOffset: number) => this.#committer.commit(slot.partition, nextOffset, () => !slot.givenUp),
     });
   }

@@ -9,7 +9,7 @@
  * 4. Lost connections and moved leaders are looked up again, for ever, with pauses. What no repetition mends (an offset out of
  *    range, rights, another topic of the same name) ends the cursor with its error.
  */
-import { causeText, isMysyncError, systemClock } from '@mysync/core';
+import { Contact, causeText, isMysyncError, type Outage, systemClock } from '@mysync/core';
 import { Backoff } from '@mysync/flow';
 import { type IncomingRecord, type OffsetRange, type RecordBatch, transportErrors } from '@mysync/transport';
 import { BrokerError, denied, isFinal } from './broker-error.ts';
@@ -53,6 +53,8 @@ class Cursor {
   error: unknown = null;
   bufferedBytes = 0;
   readonly chunks: Chunk[] = [];
+  /** With the partition's leader. */
+  readonly contact = new Contact();
   #wake: (() => void) | null = null;
 
   constructor(partition: number, from: number, maxBytes: number) {
@@ -176,6 +178,13 @@ export class Fetcher {
     }
   }
 
+  /** While the partition is read: since when its leader gives nothing. */
+  outage(partition: number): Outage | null {
+    for (const cursor of this.#cursors)
+      if (cursor.partition === partition && !cursor.closed) return cursor.contact.outage;
+    return null;
+  }
+
   close(): void {
     this.#stop.abort();
     this.#watchdog.stop();
@@ -252,12 +261,14 @@ export class Fetcher {
   #take(cursor: Cursor, fetched: FetchedPartition): boolean {
     if (fetched.error !== 0) {
       this.#leaders.delete(cursor.partition);
+      cursor.contact.lost(`fetching: ${codeName(fetched.error)}`, systemClock.monotonic());
       if (fetched.error === CODE.OFFSET_OUT_OF_RANGE) this.#checkRange(cursor);
       else if (isDenied(fetched.error)) {
         cursor.fail(denied(`this user may not read '${this.#options.topic}'`, { topic: this.#options.topic }));
       }
       return false;
     }
+    cursor.contact.made();
     const { bytes, highWatermark } = fetched;
     if (bytes.length === 0) return true;
     const whole = wholeBatches(bytes);
@@ -304,11 +315,14 @@ export class Fetcher {
   }
 
   #lost(leader: number, cursors: readonly Cursor[], error: unknown): void {
+    const trouble = `fetching from node ${leader}: ${causeText(error)}`;
+    const now = systemClock.monotonic();
     for (const cursor of cursors) {
       cursor.inFlight = false;
+      cursor.contact.lost(trouble, now);
       if (this.#leaders.get(cursor.partition) === leader) this.#leaders.delete(cursor.partition);
     }
-    if (!this.#stop.signal.aborted) this.#reporter.trouble(`fetching from node ${leader}: ${causeText(error)}`);
+    if (!this.#stop.signal.aborted) this.#reporter.trouble(trouble);
     this.#refresh();
   }
 
@@ -329,11 +343,18 @@ export class Fetcher {
         } else if (isMysyncError(error, 'KAFKA_TOPIC_REPLACED') || isMysyncError(error, 'TRANSPORT_CLOSED')) {
           for (const cursor of this.#cursors) cursor.fail(error);
         } else {
-          this.#reporter.trouble(`looking for the leaders: ${causeText(error)}`);
+          this.#lookFailed(`looking for the leaders: ${causeText(error)}`);
           this.#kick();
         }
       },
     );
+  }
+
+  /** Partitions whose leader is known are read meanwhile. */
+  #lookFailed(trouble: string): void {
+    this.#reporter.trouble(trouble);
+    const now = systemClock.monotonic();
+    for (const cursor of this.#cursors) if (!this.#leaders.has(cursor.partition)) cursor.contact.lost(trouble, now);
   }
 
   async #look(): Promise<void> {
@@ -358,6 +379,9 @@ export class Fetcher {
     this.#topicId = topic.id;
     for (const { partition, leader } of topic.partitions) {
       if (leader >= 0) this.#leaders.set(partition, leader);
+    }
+    for (const cursor of this.#cursors) {
+      if (!this.#leaders.has(cursor.partition)) cursor.contact.lost('it has no leader', systemClock.monotonic());
     }
   }
 }

@@ -8,7 +8,7 @@
  * 4. Every failure that may pass is met by finding the coordinator and joining again, for ever. The loop ends only when it
  *    is stopped, or with an error that no repetition mends.
  */
-import { causeText, systemClock } from '@mysync/core';
+import { Contact, causeText, type Outage, systemClock } from '@mysync/core';
 import { Backoff } from '@mysync/flow';
 import { assignPartitions, type Candidate } from './assignor.ts';
 import { type BrokerError, hasCode, isFinal } from './broker-error.ts';
@@ -56,6 +56,8 @@ export class GroupMember {
   /** When the last request was sent that the coordinator answered well. */
   #heardAt = 0;
   #rejoin = false;
+  /** With the group: a member that is heard of. */
+  readonly #contact = new Contact();
   #wake = new AbortController();
 
   constructor(options: GroupMemberOptions) {
@@ -69,6 +71,11 @@ export class GroupMember {
   /** null while not a member. */
   get membership(): Membership | null {
     return this.#membership;
+  }
+
+  /** While it runs: since when the group was not joined, or its coordinator not heard. */
+  get outage(): Outage | null {
+    return this.#contact.outage;
   }
 
   async coordinator(): Promise<number> {
@@ -97,10 +104,12 @@ export class GroupMember {
   async run(signal: AbortSignal): Promise<void> {
     const wake = (): void => this.#wake.abort();
     signal.addEventListener('abort', wake);
+    this.#contact.lost('joining the group', systemClock.monotonic());
     try {
       while (!signal.aborted) {
         try {
           await this.#join();
+          this.#contact.made();
           this.#backoff.reset();
           this.#reporter.well();
           await this.#stay(signal);
@@ -232,6 +241,7 @@ export class GroupMember {
     }
     // Denied rights count only at first: a broker that just started may not have read its users yet.
     if (isFinal(error) && this.#heardAt === 0) throw error;
+    this.#contact.lost(causeText(error), systemClock.monotonic());
     this.#reporter.trouble(causeText(error));
     await systemClock.sleep(this.#backoff.next(), signal).catch(() => {});
   }

@@ -8,7 +8,7 @@
  * 4. A member that finds itself put out (it was frozen) asks all its handlers to end and joins again under a new name. One that was
  *    put out between its look and its beat has joined again without noticing: what is not held under its token any more is lost.
  */
-import { isMysyncError } from '@mysync/core';
+import { Contact, causeText, isMysyncError, type Outage, systemClock } from '@mysync/core';
 import {
   type AssignedPartition,
   type Consumer,
@@ -49,9 +49,15 @@ export class LogConsumer implements Consumer {
   #running: Promise<void> | undefined;
   #failure: { readonly error: unknown } | undefined;
   #hasFailed: (() => void) | undefined;
+  /** With the log, which takes no writes for now. */
+  readonly #contact = new Contact();
 
   constructor(options: LogConsumerOptions) {
     this.#options = options;
+  }
+
+  get outage(): Outage | null {
+    return this.#contact.outage;
   }
 
   run(handle: Handle, signal: AbortSignal): Promise<void> {
@@ -114,10 +120,13 @@ export class LogConsumer implements Consumer {
   /** A write that may wait for better times: the next turn tries again. */
   async #write<T>(action: () => T): Promise<T | undefined> {
     try {
-      return await this.#options.place.store.write(action);
+      const done = await this.#options.place.store.write(action);
+      this.#contact.made();
+      return done;
     } catch (error) {
-      if (isMysyncError(error) && error.retriable) return undefined;
-      throw error;
+      if (!isMysyncError(error) || !error.retriable) throw error;
+      this.#contact.lost(causeText(error), systemClock.monotonic());
+      return undefined;
     }
   }
 
@@ -186,6 +195,8 @@ export class LogConsumer implements Consumer {
       committed,
       range,
       revoked,
+      // what it reads lies in its own memory
+      outage: null,
       batches: (from: number, signal?: AbortSignal): AsyncIterable<RecordBatch> =>
         follow({ ...at, from }, signal === undefined ? revoked : AbortSignal.any([revoked, signal])),
       commit: async (nextOffset: number): Promise<void> => {

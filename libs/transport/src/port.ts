@@ -6,7 +6,7 @@
  * work without decoding.
  */
 
-import type { Finding } from '@mysync/core';
+import type { Finding, Outage } from '@mysync/core';
 
 export interface Header {
   readonly name: string;
@@ -208,6 +208,8 @@ export interface Consumer {
    * revoked and ended) or the group fails for good.
    */
   run(handle: (partition: AssignedPartition) => Promise<void>, signal: AbortSignal): Promise<void>;
+  /** While it runs: since when the group cannot be reached, or joined, which is tried for ever. */
+  readonly outage: Outage | null;
   close(): Promise<void>;
 }
 
@@ -219,6 +221,8 @@ export interface AssignedPartition {
   readonly range: OffsetRange;
   /** Aborted when the partition must be given up (rebalance, stop, lost membership). */
   readonly revoked: AbortSignal;
+  /** While batches are asked for: since when the partition cannot be read, which is tried for ever. */
+  readonly outage: Outage | null;
   /**
    * Batches from `from` on. Ends when revoked or when `signal` aborts, without an error. Asking for the next batch means that the last one was taken over by the caller.
    * Throws `TRANSPORT_OFFSET_OUT_OF_RANGE` when `from` lies before the earliest offset or beyond the end.

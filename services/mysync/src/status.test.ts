@@ -26,6 +26,7 @@ test('of a halted partition everything that its error says is shown', () => {
       {
         sink: 'cache',
         source: 'shop',
+        detail: '',
         parked: { 'shop.orders': 2, 'shop.items': 1 },
         deadLetters: { open: { 'shop.orders': 1 }, records: 4 },
         partitions: [
@@ -60,6 +61,7 @@ test('a partition that stands in another process before lost deletions is told t
       {
         sink: 'cache',
         source: 'shop',
+        detail: '',
         parked: {},
         deadLetters: null,
         partitions: [

@@ -60,6 +60,8 @@ export interface PartitionState {
 export interface SinkState {
   readonly sink: string;
   readonly source: string;
+  /** Why the process here has no partitions that it might have; empty when it has, or none answers. */
+  readonly detail: string;
   readonly partitions: readonly PartitionState[];
   /** Keys that are set aside, by table: of the partitions that tell. */
   readonly parked: TableCounts;
@@ -167,7 +169,7 @@ async function sinkState(
   const topic = topicOf(config, source);
   const described = await transport.describeTopic(topic);
   if (described === null) {
-    return { sink, source, partitions: [], parked: {}, deadLetters: { open: {}, records: 0 } };
+    return { sink, source, detail: '', partitions: [], parked: {}, deadLetters: { open: {}, records: 0 } };
   }
   const ranges = await transport.offsetRanges(topic);
   const committed = await transport.committedOffsets(topic, groupOf(config, sink, source));
@@ -193,7 +195,7 @@ async function sinkState(
     counts.push(running?.parkedByTable ?? countByTable(marker?.parked ?? []));
     return partitionState({ partition, range, committed: committed[partition] ?? null, running, marker });
   });
-  return { sink, source, partitions, parked: merged(counts), deadLetters: letters };
+  return { sink, source, detail: writer?.detail ?? '', partitions, parked: merged(counts), deadLetters: letters };
 }
 
 /** `running`: what a process here says; `marker`: what stands in the sink, null where it has none, undefined where nobody looked. */
@@ -250,7 +252,7 @@ export function statusText(report: StatusReport): string {
     text.push(table(rows).trimEnd());
   }
   for (const sink of report.sinks) {
-    text.push('', `sink ${sink.sink} of ${sink.source}:`);
+    text.push('', `sink ${sink.sink} of ${sink.source}:${sink.detail === '' ? '' : ` ${sink.detail}`}`);
     if (sink.partitions.length === 0) {
       text.push('  no topic yet');
       continue;

@@ -1,6 +1,5 @@
 import type { Checkpoint, CheckpointStore } from '@mysync/checkpoint';
-import { type Clock, causeText, errorForLog, type Logger, Turns } from '@mysync/core';
-import { Contact, type Outage } from '@mysync/flow';
+import { type Clock, Contact, causeText, errorForLog, type Logger, type Outage, Turns } from '@mysync/core';
 
 /**
  * The one place that writes this reader's checkpoint: saves are serialised, each replaces the one before.

@@ -1,5 +1,4 @@
-import type { Clock } from '@mysync/core';
-import type { Outage } from '@mysync/flow';
+import type { Clock, Outage } from '@mysync/core';
 import type { CheckpointKeeper } from './checkpoint-keeper.ts';
 import type { PublishPump } from './publish-pump.ts';
 import type { SourceContact } from './source-contact.ts';

@@ -1,5 +1,4 @@
-import { type Clock, causeText, type MysyncError } from '@mysync/core';
-import { Contact, type Outage } from '@mysync/flow';
+import { type Clock, Contact, causeText, type MysyncError, type Outage } from '@mysync/core';
 import type { StreamObserver } from '@mysync/source-mysql';
 import type { Metrics } from '@mysync/telemetry';
 

@@ -1,17 +1,22 @@
 import { randomUUID } from 'node:crypto';
 import { type Clock, causeText, errorForLog, isMysyncError, type Logger, type TableRef } from '@mysync/core';
-import { Backoff, type GuardCounts, isRetriableError, retryForever, SequenceGuard } from '@mysync/flow';
+import { Backoff, isRetriableError, SequenceGuard } from '@mysync/flow';
 import type { Sink, StreamRef } from '@mysync/sink';
 import { LagTracker, type Metrics } from '@mysync/telemetry';
 import type { AssignedPartition, RecordBatch, Transport } from '@mysync/transport';
 import { MessageDecoder } from '@mysync/wire';
+import { ApplyLine } from './apply-line.ts';
 import { Committer } from './committer.ts';
 import type { DeadLetters } from './dead-letters.ts';
 import { DeletionWatch } from './deletion-watch.ts';
 import { writerErrors } from './errors.ts';
+import { GuardWatch } from './guard-watch.ts';
 import { newestStates } from './key-history.ts';
+import { LookAhead } from './look-ahead.ts';
+import { PartitionOutages } from './partition-outages.ts';
 import type { PartitionStatus } from './partition-status.ts';
 import type { PoisonPolicy } from './poison-handler.ts';
+import { Retries } from './retries.ts';
 import { SinkApplier } from './sink-applier.ts';
 import { type ApplyUnit, UnitBuilder } from './unit-builder.ts';
 
@@ -46,19 +51,19 @@ const IDLE_MARKER_MS = 5_000;
 const STOPPED_LOOK_MS = 1_000;
 /** A marker that was held for this long was not taken in a quarrel: the next pause is a short one again. */
 const QUIET_MS = 30_000;
-const VERDICTS = ['accept', 'duplicate', 'stale', 'early'] as const;
 
 /**
  * One assigned partition of one sink: batch → guard → map → collapse → apply → commit.
  *
- * 1. Strict order: one apply at a time; the next unit is built meanwhile, never sent.
+ * 1. Strict order: one apply at a time; the next unit is built meanwhile, never sent (`ApplyLine`).
  * 2. The marker in the sink says where to resume, even below the committed offset; it moves with the apply, never before.
  * 3. On start the loop puts its own name into the marker, which refuses every later apply of a predecessor.
  * 4. Transient failures are retried for ever; a change that can never succeed is set aside, put away, or halts this partition loudly
  *    while others go on, as the table's rule says (`SinkApplier`).
  * 5. Offsets are committed behind the applies. When the partition is revoked, the apply in flight is finished first.
  * 6. Two that hold each other for displaced pause longer and longer, and ask the group who owns the partition (ADR 0101).
- * 7. Deletions that the log may have forgotten before they were read halt the partition (ADR 0100), until the marker says that it may pass them
+ * 7. While the sink or the log does not answer, it says since when; lag begins with the first change that waits, read or not (`LookAhead`, ADRs 0205 and 0206).
+ * 8. Deletions that the log may have forgotten before they were read halt the partition (ADR 0100), until the marker says that it may pass them
  *    (ADR 0193).
  *
  * Spec: docs/spec/writer.md.
@@ -72,7 +77,11 @@ export class PartitionLoop {
   readonly #lag: LagTracker;
   readonly #decoder = new MessageDecoder();
   readonly #applier: SinkApplier;
-  #state: PartitionStatus['state'] = 'starting';
+  readonly #retries: Retries;
+  readonly #outages: PartitionOutages;
+  readonly #guardWatch: GuardWatch;
+  #ahead: LookAhead | null = null;
+  #state: Exclude<PartitionStatus['state'], 'retrying'> = 'starting';
   #detail = '';
   #nextOffset = 0;
   #endOffset = 0;
@@ -81,10 +90,7 @@ export class PartitionLoop {
   #interrupt = new AbortController();
   #markerMovedAt = 0;
   #takenOverAt = 0;
-  #gapSince: number | null = null;
   #deletions: DeletionWatch | null = null;
-  /** Already in the metrics: a labelled counter costs more than the guard itself, so it is asked once per batch. */
-  #counted: Pick<GuardCounts, (typeof VERDICTS)[number]> = { accept: 0, duplicate: 0, stale: 0, early: 0 };
   readonly #assignedAtMs: number;
   readonly #pauses = new Backoff({ minMs: 100, maxMs: 5_000 });
 
@@ -97,6 +103,11 @@ export class PartitionLoop {
     this.#committer = new Committer({ assigned, intervalMs: options.commitIntervalMs, clock: options.clock });
     this.#lag = new LagTracker({ clock: options.clock });
     this.#assignedAtMs = options.clock.now();
+    const { clock, metrics } = options;
+    const told = { labels: this.#labels, clock, logger: this.#logger, metrics };
+    this.#retries = new Retries({ ...told, signal: assigned.revoked, onRetry: () => this.#ahead?.begin() });
+    this.#outages = new PartitionOutages({ assigned, retries: this.#retries, clock });
+    this.#guardWatch = new GuardWatch(told);
     this.#applier = new SinkApplier({
       sink: options.sink,
       stream: this.#stream,
@@ -113,13 +124,10 @@ export class PartitionLoop {
       hasCommitted: () => this.#committer.hasCommitted,
       isLogIncomplete: options.isLogIncomplete,
       unreadSinceMs: (nextOffset) => this.#deletions?.unreadSince(nextOffset) ?? this.#assignedAtMs,
-      retrying: (call) => this.#retrying(call, assigned.revoked),
+      retrying: (call) => this.#retries.call(call),
       abandon: this.#abandon.signal,
-      labels: this.#labels,
       where: this.#where(),
-      clock: options.clock,
-      logger: this.#logger,
-      metrics: options.metrics,
+      ...told,
     });
     this.#nextOffset = assigned.committed ?? assigned.range.earliest;
     this.#endOffset = assigned.range.end;
@@ -149,33 +157,38 @@ export class PartitionLoop {
       revoked.removeEventListener('abort', onRevoked);
       await this.#committer.finish();
       this.#state = 'ended';
-      const { lag, backlog, gapSeconds, halted, parkedKeys, deletionsLost } = this.#options.metrics.writer;
-      for (const gauge of [lag, backlog, gapSeconds, halted, parkedKeys, deletionsLost]) gauge.remove(this.#labels);
+      const { lag, backlog, stalledSeconds, gapSeconds, halted, parkedKeys, deletionsLost } =
+        this.#options.metrics.writer;
+      for (const gauge of [lag, backlog, stalledSeconds, gapSeconds, halted, parkedKeys, deletionsLost])
+        gauge.remove(this.#labels);
       await this.#options.deadLetters.close();
     }
   }
 
   status(): PartitionStatus {
+    const outage = this.#outages.current;
+    const retries = outage !== null && (this.#state === 'starting' || this.#state === 'running');
     return {
       partition: this.#stream.partition,
-      state: this.#state,
+      state: retries ? 'retrying' : this.#state,
       nextOffset: this.#nextOffset,
       endOffset: this.#endOffset,
-      lagSeconds: this.#lag.current(),
+      lagSeconds: Math.max(this.#lag.current(), this.#outages.unreadSeconds()),
+      stalledSeconds: retries ? this.#outages.seconds(outage) : 0,
       parkedKeys: this.#applier.parkedKeys,
       parkedByTable: this.#applier.parkedByTable,
       deletionsLostSinceMs: this.#applier.lost?.foundMs ?? null,
-      detail: this.#detail,
+      detail: retries ? outage.cause : this.#detail,
     };
   }
 
   /** Sets the gauges that are computed on demand. */
   refresh(): void {
     const { writer } = this.#options.metrics;
-    writer.lag.set(this.#labels, this.#lag.peak());
+    writer.lag.set(this.#labels, Math.max(this.#lag.peak(), this.#outages.unreadSeconds()));
+    writer.stalledSeconds.set(this.#labels, this.status().stalledSeconds);
     writer.backlog.set(this.#labels, Math.max(0, this.#endOffset - this.#nextOffset));
-    const gap = this.#gapSince === null ? 0 : (this.#options.clock.monotonic() - this.#gapSince) / 1000;
-    writer.gapSeconds.set(this.#labels, gap);
+    writer.gapSeconds.set(this.#labels, this.#guardWatch.gapSeconds());
     writer.parkedKeys.set(this.#labels, this.#applier.parkedKeys);
     writer.deletionsLost.set(this.#labels, this.#applier.lost === null ? 0 : 1);
   }
@@ -193,8 +206,7 @@ export class PartitionLoop {
     } catch (error) {
       // The sink's own failures are met where they occur: this one is the transport's.
       if (revoked.aborted || !isRetriableError(error)) throw error;
-      this.#state = 'retrying';
-      this.#detail = causeText(error);
+      this.#outages.turnFailed(error);
       this.#logger.warn({ error: errorForLog(error) }, 'the partition cannot be read, trying again');
     }
     await this.#pause(revoked);
@@ -212,14 +224,15 @@ export class PartitionLoop {
   async #resume(): Promise<boolean> {
     const interrupt = new AbortController();
     this.#interrupt = interrupt;
-    const marker = await this.#applier.takeOver();
+    const marker = await this.#takeOver();
     if (marker === null) return false;
     this.#takenOverAt = this.#options.clock.monotonic();
     this.#nextOffset = marker.nextOffset;
+    if (marker.nextOffset >= this.#endOffset) this.#lag.outstanding(null);
     this.#deletions = new DeletionWatch(marker.nextOffset, marker.unreadSinceMs);
     this.#deletions.endSeen(this.#options.assigned.range.end, this.#assignedAtMs);
     const guard = new SequenceGuard(marker.guard);
-    this.#counted = { accept: 0, duplicate: 0, stale: 0, early: 0 };
+    this.#guardWatch.begin();
     const where = this.#where();
     const builder = new UnitBuilder({
       guard,
@@ -234,27 +247,45 @@ export class PartitionLoop {
     });
     this.#state = 'running';
     this.#detail = '';
-    let applying: Promise<boolean> = Promise.resolve(true);
+    this.#outages.follows();
+    const line = new ApplyLine({ apply: (unit) => this.#apply(unit), onBroken: () => interrupt.abort() });
     try {
       for await (const batch of this.#batches(marker.nextOffset, interrupt.signal)) {
         this.#onBatch(batch);
         for (const unit of builder.units(batch)) {
-          if (!(await applying) || interrupt.signal.aborted) return await applying;
-          applying = this.#apply(unit);
-          applying.then(
-            (moved) => moved || interrupt.abort(),
-            () => interrupt.abort(),
-          );
+          // now, and not once it is its turn: what is before it may be tried for ever
+          if (unit.oldestMicros > 0) this.#lag.waits(unit.oldestMicros);
+          if (!(await line.take(unit)) || interrupt.signal.aborted) return await line.end();
         }
-        this.#afterBatch(guard);
+        this.#guardWatch.look(guard);
         if (this.#committer.lost) break;
       }
     } finally {
       // Its failure is thrown also where the reading has ended by itself.
-      await applying;
-      this.#count(guard.counts);
+      await line.end();
+      this.#guardWatch.count(guard.counts);
     }
-    return await applying;
+    return await line.end();
+  }
+
+  /** The marker, once the sink tells it. Meanwhile what waits in the log is looked for, where nothing is known to. */
+  async #takeOver(): ReturnType<SinkApplier['takeOver']> {
+    const ahead = new LookAhead({
+      assigned: this.#options.assigned,
+      from: this.#endOffset,
+      onEnd: (offset) => {
+        this.#endOffset = Math.max(this.#endOffset, offset);
+      },
+      onChange: (micros) => this.#lag.waits(micros),
+      clock: this.#options.clock,
+    });
+    this.#ahead = this.#lag.isOutstanding ? null : ahead;
+    try {
+      return await this.#applier.takeOver();
+    } finally {
+      this.#ahead = null;
+      await ahead.end();
+    }
   }
 
   async *#batches(from: number, signal: AbortSignal): AsyncGenerator<RecordBatch> {
@@ -293,52 +324,9 @@ export class PartitionLoop {
     return await newestStates(wanted, { log, ...this.#stream, until, signal: assigned.revoked });
   }
 
-  async #retrying<T>(call: () => Promise<T>, signal: AbortSignal): Promise<T> {
-    const { clock, metrics } = this.#options;
-    const result = await retryForever(call, {
-      signal,
-      clock,
-      onRetry: ({ error, attempt, delayMs }) => {
-        const code = isMysyncError(error) ? error.code : 'INTERNAL';
-        metrics.writer.retries.inc({ ...this.#labels, code });
-        this.#state = 'retrying';
-        this.#detail = causeText(error);
-        if (attempt === 1 || attempt % 20 === 0) {
-          this.#logger.warn({ attempt, delayMs, error: errorForLog(error) }, 'the sink failed, trying again');
-        }
-      },
-    });
-    if (this.#state === 'retrying') {
-      this.#state = 'running';
-      this.#detail = '';
-      this.#logger.info({}, 'the sink takes changes again');
-    }
-    return result;
-  }
-
   #onBatch(batch: RecordBatch): void {
     this.#endOffset = Math.max(batch.endOffset, batch.nextOffset);
     if (batch.endOffsetAtMs !== undefined) this.#deletions?.endSeen(this.#endOffset, batch.endOffsetAtMs);
-  }
-
-  #afterBatch(guard: SequenceGuard): void {
-    this.#count(guard.counts);
-    const offset = guard.openGapSince;
-    if (offset === null) {
-      this.#gapSince = null;
-    } else if (this.#gapSince === null) {
-      this.#gapSince = this.#options.clock.monotonic();
-      this.#logger.warn({ offset }, 'a gap in the sequence: waiting for the next generation');
-    }
-  }
-
-  #count(counts: Readonly<GuardCounts>): void {
-    for (const verdict of VERDICTS) {
-      const more = counts[verdict] - this.#counted[verdict];
-      if (more === 0) continue;
-      this.#counted[verdict] += more;
-      this.#options.metrics.writer.verdicts.inc({ ...this.#labels, verdict }, more);
-    }
   }
 
   /** Compaction may remove what is superseded, but a deletion only once it was kept for its time. */
@@ -354,6 +342,7 @@ export class PartitionLoop {
 
   #onApplied(nextOffset: number, newestMicros: number): void {
     this.#nextOffset = nextOffset;
+    this.#outages.applied();
     this.#deletions?.forget(nextOffset);
     if (nextOffset >= this.#endOffset) this.#lag.outstanding(null);
     // What comes next is not older than this.

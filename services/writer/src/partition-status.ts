@@ -5,6 +5,8 @@ export interface PartitionStatus {
   readonly nextOffset: number;
   readonly endOffset: number;
   readonly lagSeconds: number;
+  /** How long the sink, or the log, has not answered; 0 when all is well. */
+  readonly stalledSeconds: number;
   /** Keys that are set aside. */
   readonly parkedKeys: number;
   /** The same by table. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Clock, TableRef, TableSchema } from '@mysync/core';
+import type { Clock, Outage, TableRef, TableSchema } from '@mysync/core';
 import type { ApplyBatch, ApplyOutcome, InspectedRow, Sink, SinkChange, SinkInspector } from '@mysync/sink';
 import { type AssignedPartition, type Header, type RecordBatch, transportErrors } from '@mysync/transport';
 import { parseMarker } from './marker.ts';
@@ -182,6 +182,7 @@ export class ScriptedPartition implements AssignedPartition {
   readonly committed: number | null;
   readonly range;
   readonly revoke = new AbortController();
+  outage: Outage | null = null;
   readonly commits: number[] = [];
   /** Called with each commit before it counts; may throw. */
   onCommit: (nextOffset: number) => void = () => undefined;

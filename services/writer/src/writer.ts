@@ -1,4 +1,4 @@
-import { type Clock, type Logger, systemClock, type TableRef } from '@mysync/core';
+import { type Clock, type Logger, type Outage, systemClock, type TableRef } from '@mysync/core';
 import { unlessAborted } from '@mysync/flow';
 import type { Sink } from '@mysync/sink';
 import type { HealthReport, Metrics } from '@mysync/telemetry';
@@ -43,13 +43,18 @@ export interface WriterStatus {
   readonly sink: string;
   readonly source: string;
   readonly partitions: readonly PartitionStatus[];
+  /** Why it has no partitions that it might have; empty when it is a member of its group. */
+  readonly detail: string;
 }
+
+/** A rebalance, a broker whose partitions move, a sink that begins anew: no outage. */
+const GRACE_MS = 30_000;
 
 /** Applies one source's topic to one sink: a partition loop for each partition that the group assigns to this process. */
 export class Writer {
   readonly #options: WriterOptions;
   readonly #loops = new Map<number, PartitionLoop>();
-  #running = false;
+  #consumer: Consumer | null = null;
 
   constructor(options: WriterOptions) {
     this.#options = options;
@@ -64,7 +69,7 @@ export class Writer {
     sink.onDoubt(() => {
       for (const loop of this.#loops.values()) loop.doubt();
     });
-    this.#running = true;
+    this.#consumer = consumer;
     try {
       await consumer.run((assigned) => {
         const { source, sinkName, maxBatchChanges, commitIntervalMs, handoverMs, deleteRetentionMs } = this.#options;
@@ -114,7 +119,7 @@ export class Writer {
         });
       }, signal);
     } finally {
-      this.#running = false;
+      this.#consumer = null;
       await consumer.close();
     }
   }
@@ -133,7 +138,7 @@ export class Writer {
 
   status(): WriterStatus {
     const partitions = [...this.#loops.values()].map((loop) => loop.status()).sort((a, b) => a.partition - b.partition);
-    return { sink: this.#options.sinkName, source: this.#options.source, partitions };
+    return { sink: this.#options.sinkName, source: this.#options.source, partitions, detail: this.#cutOff() };
   }
 
   refresh(): void {
@@ -143,9 +148,23 @@ export class Writer {
   }
 
   health(): HealthReport {
-    const halted = this.status().partitions.filter((partition) => partition.state === 'halted');
+    const { partitions, detail: cutOff } = this.status();
     const name = `writer ${this.#options.sinkName} of ${this.#options.source}`;
-    const detail = halted.map((partition) => `partition ${partition.partition}: ${partition.detail}`).join('; ');
-    return { name, alive: true, ready: this.#running && halted.length === 0, detail };
+    const troubles = cutOff === '' ? [] : [cutOff];
+    for (const { partition, state, stalledSeconds, detail } of partitions) {
+      if (state === 'halted') troubles.push(`partition ${partition}: ${detail}`);
+      else if (stalledSeconds * 1000 > GRACE_MS)
+        troubles.push(`partition ${partition}: for ${Math.floor(stalledSeconds)} s: ${detail}`);
+    }
+    const ready = this.#consumer !== null && troubles.length === 0;
+    return { name, alive: true, ready, detail: troubles.join('; ') };
+  }
+
+  #cutOff(): string {
+    const outage: Outage | null = this.#consumer?.outage ?? null;
+    if (outage === null) return '';
+    const { clock = systemClock } = this.#options;
+    const forMs = clock.monotonic() - outage.sinceMs;
+    return forMs <= GRACE_MS ? '' : `cut off from its group for ${Math.floor(forMs / 1000)} s: ${outage.cause}`;
   }
 }

@@ -1,10 +1,4 @@
-/** Somebody is not reached. */
-export interface Outage {
-  /** Monotonic time since when, in milliseconds. */
-  readonly sinceMs: number;
-  /** What the last attempt said. */
-  readonly cause: string;
-}
+import type { Outage } from './outage.ts';
 
 /**
  * Whether somebody is reached, and if not, since when and why.
