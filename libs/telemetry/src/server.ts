@@ -32,7 +32,7 @@ export interface TelemetryServerOptions {
   readonly status: () => unknown;
 }
 
-/** Serves /metrics, /healthz, /readyz and /status; plain HTTP, read only. */
+/** Serves /metrics, /healthz, /readyz and /status; plain HTTP, read only. Nobody is ready before there is a part. */
 export class TelemetryServer {
   readonly #server: Server;
   readonly #options: TelemetryServerOptions;
@@ -83,7 +83,8 @@ export class TelemetryServer {
       return;
     }
     const reports = this.#options.health();
-    const good = reports.every((report) => (path === '/healthz' ? report.alive : report.ready));
+    const isReady = reports.length > 0 && reports.every(({ ready }) => ready);
+    const good = path === '/healthz' ? reports.every(({ alive }) => alive) : isReady;
     send(good ? 200 : 503, 'application/json', `${JSON.stringify({ ok: good, parts: reports })}\n`);
   }
 }

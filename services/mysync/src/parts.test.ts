@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { errorCatalogue, silentLogger } from '@mysync/core';
+import { errorCatalogue, silentLogger, systemClock } from '@mysync/core';
 import { transportErrors } from '@mysync/transport';
 import { type Part, part, runParts } from './parts.ts';
 
@@ -156,4 +156,30 @@ test('a part that ran well is begun anew after a short pause, however often it f
   assert.equal(slept.length, 11);
   assert.ok((slept[9] ?? 0) > 5_000, 'they grow while nothing works');
   assert.ok((slept[10] ?? 0) <= 50);
+});
+
+test('a part that waits to begin anew is alive, not ready, and says why', async () => {
+  const stop = new AbortController();
+  const reports: unknown[] = [];
+  const clock = {
+    ...systemClock,
+    sleep: (): Promise<void> => {
+      reports.push(trying.health());
+      stop.abort();
+      return Promise.resolve();
+    },
+  };
+  const runner = {
+    run: (): Promise<void> => Promise.reject(errors.TEST_AWAY({ message: 'nobody answers' })),
+    refresh: () => undefined,
+    health: () => ({ name: 'x', alive: false, ready: true, detail: 'failed' }),
+    status: () => null,
+  };
+  const trying = part('x', () => runner, { clock, logger: silentLogger });
+  await trying.run(stop.signal);
+  const detail = 'trying again: TEST_AWAY: nobody answers';
+  assert.equal(reports.length, 1);
+  const report = reports[0] as { detail: string };
+  assert.ok(report.detail.startsWith(detail), report.detail);
+  assert.deepEqual({ ...report, detail }, { name: 'x', alive: true, ready: false, detail });
 });

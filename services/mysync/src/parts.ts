@@ -43,6 +43,8 @@ interface PartOptions {
 export function part<S>(name: string, make: () => Runner<S>, { clock, logger }: PartOptions): Part & { status(): S } {
   let current = make();
   let used = false;
+  /** Why it waits to begin anew; empty while it runs. */
+  let waitsFor = '';
   return {
     name,
     run: async (signal) => {
@@ -68,12 +70,18 @@ export function part<S>(name: string, make: () => Runner<S>, { clock, logger }: 
             isMysyncError(error, 'TRANSPORT_TOPIC_MISSING') && clock.monotonic() - begunAt < TOPIC_MADE_MS;
           if (!isAwaited) logger.warn({ ...fields, error: asMysyncError(error).toJSON() }, 'trying again');
           else if (attempt === 1) logger.info({ part: name }, 'the topic is not there yet: the reader makes it');
+          waitsFor = asMysyncError(error).toString();
           await clock.sleep(delayMs, signal).catch(() => undefined);
+          waitsFor = '';
         }
       }
     },
     refresh: () => current.refresh(),
-    health: () => current.health(),
+    health: () => {
+      const report = current.health();
+      // it begins anew by itself: a restart would not help
+      return waitsFor === '' ? report : { ...report, alive: true, ready: false, detail: `trying again: ${waitsFor}` };
+    },
     status: () => current.status(),
   };
 }

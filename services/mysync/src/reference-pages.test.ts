@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { optionGroups } from '@mysync/config';
+import { createMetrics } from '@mysync/telemetry';
 import { catalogues } from './catalogues.ts';
 import { referencePages } from './reference-pages.ts';
 
@@ -25,19 +26,32 @@ test('every option is described', () => {
   }
 });
 
-/** Every catalogue that the sources declare, tests left out. */
-function declaredCatalogues(): readonly string[] {
+/** The sources of libs and services, tests left out. */
+function sources(): readonly string[] {
   const rooms = ['libs', 'services'].flatMap((parent) =>
     readdirSync(join(ROOT, parent)).map((room) => join(ROOT, parent, room, 'src')),
   );
   return rooms.flatMap((room) =>
     readdirSync(room, { recursive: true, encoding: 'utf8' })
       .filter((file) => file.endsWith('.ts') && !/\.(test|bench|fixture)\.ts$/.test(file))
-      .flatMap((file) => [
-        ...readFileSync(join(room, file), 'utf8').matchAll(/^(?:export )?const (\w+) = errorCatalogue\(/gm),
-      ])
-      .map((match) => match[1] ?? ''),
+      .map((file) => readFileSync(join(room, file), 'utf8')),
   );
+}
+
+test('every metric that is declared is set somewhere', () => {
+  const text = sources().join('\n');
+  const { source, reader, writer } = createMetrics();
+  const names = [source, reader, writer].flatMap((group) => Object.keys(group));
+  assert.ok(names.length > 30);
+  const unset = names.filter((name) => !new RegExp(`\\.${name}\\s*\\.(inc|set|observe)\\(`).test(text));
+  assert.deepEqual(unset, []);
+});
+
+/** The name of every catalogue that they declare. */
+function declaredCatalogues(): readonly string[] {
+  return sources()
+    .flatMap((text) => [...text.matchAll(/^(?:export )?const (\w+) = errorCatalogue\(/gm)])
+    .map((match) => match[1] ?? '');
 }
 
 test('every catalogue of errors is in the reference', () => {

@@ -30,6 +30,9 @@ import { version } from './version.ts';
 /** Beyond what readers and writers are allowed, for closing connections. */
 const CLOSE_MS = 5_000;
 
+/** What a start that takes long waits for: the log tells which. */
+const STARTING = 'waiting for the transport or the store of checkpoints';
+
 export interface RunChoice {
   readonly sources: readonly string[];
   readonly sinks: readonly string[];
@@ -84,6 +87,13 @@ async function runService(
   const readers: ReaderPart[] = [];
   const writers: WriterPart[] = [];
   const startedAt = new Date().toISOString();
+  let isStarted = false;
+  // from the first scrape on: what has not begun is down, and not unknown
+  for (const source of choice.sources) metrics.reader.up.set({ source }, 0);
+  for (const sink of choice.sinks) {
+    for (const source of sourcesOf(config, required(config.sinks, sink)))
+      metrics.writer.assigned.set({ sink, source }, 0);
+  }
   try {
     // First of all: whoever starts the same twice is told so, and not that a port is taken.
     const checkpoints = new Map<string, OwnedCheckpointStore>();
@@ -105,7 +115,10 @@ async function runService(
           host: config.telemetry.host,
           port: config.telemetry.port,
           registry: metrics.registry,
-          health: () => parts().map((part) => part.health()),
+          health: () => {
+            const reports = parts().map((part) => part.health());
+            return isStarted ? reports : [...reports, { name: 'start', alive: true, ready: false, detail: STARTING }];
+          },
           refresh: () => {
             for (const part of parts()) part.refresh();
           },
@@ -131,6 +144,7 @@ async function runService(
       for (const source of sourcesOf(config, required(config.sinks, sink)))
         writers.push(await openWriter(service, sink, source));
     }
+    isStarted = true;
     logger.info({ version, config: path, parts: [...readers, ...writers].map((part) => part.name) }, 'started');
     context.signal.addEventListener('abort', () => logger.info({}, 'stopping'), { once: true });
     await runParts(readers, writers, context.signal, (part, error) => {
