@@ -144,9 +144,9 @@ function readAnswer(body: unknown, chunk: readonly BulkItem[], target: AnswerTar
         progress.refusals.push({ index: item.index, error: refusal(type, reason, options.describe(item.index)) });
         break;
       case 'no-index':
-      case 'denied':
         throw itemError(verdict, { type, reason }, options.describe(item.index));
       case 'blocked':
+      case 'denied':
       case 'transient':
         failed.push(item);
         failure ??= itemError(verdict, { type, reason }, options.describe(item.index));

@@ -36,5 +36,5 @@ test('whole answers', () => {
   assert.equal(code(406, 'media_type_header_exception'), 'ES_VERSION_UNSUPPORTED');
   assert.equal(code(400), 'ES_REQUEST_REFUSED');
   assert.equal(responseError(502, '<html>', 'GET /').retriable, true);
-  assert.equal(responseError(401, '', 'GET /').retriable, false);
+  assert.equal(responseError(401, '', 'GET /').retriable, true);
 });

@@ -134,8 +134,8 @@ test('whole requests: overloaded, away, denied; the marker stays', async () => {
     [500, 'SINK_UNREACHABLE', true],
     [502, 'SINK_UNREACHABLE', true],
     [504, 'SINK_UNREACHABLE', true],
-    [401, 'SINK_DENIED', false],
-    [403, 'SINK_DENIED', false],
+    [401, 'SINK_DENIED', true],
+    [403, 'SINK_DENIED', true],
     [400, 'ES_REQUEST_REFUSED', false],
   ] as const) {
     proxy.onRequest = (request) =>
@@ -154,12 +154,12 @@ test('wrong credentials are said to be so, by every call and by check', async ()
   });
   const auth = { username: 'mysync', password: 'sesame-7391' };
   const sink = bench.sink({}, { nodes: [proxy.url], auth });
-  await rejectsWith(sink.prepare(table), 'SINK_DENIED', false);
+  await rejectsWith(sink.prepare(table), 'SINK_DENIED', true);
   assert.equal(proxy.requests[0]?.authorization, `Basic ${Buffer.from('mysync:sesame-7391').toString('base64')}`);
   const keyed = bench.sink({}, { nodes: [proxy.url], auth: { apiKey: 'a2V5' } });
-  await rejectsWith(keyed.readMarker(bench.stream), 'SINK_DENIED', false);
+  await rejectsWith(keyed.readMarker(bench.stream), 'SINK_DENIED', true);
   assert.equal(proxy.requests.at(-1)?.authorization, 'ApiKey a2V5');
-  await rejectsWith(sink.readMarker(bench.stream), 'SINK_DENIED', false);
+  await rejectsWith(sink.readMarker(bench.stream), 'SINK_DENIED', true);
   const findings = await sink.check();
   assert.deepEqual(
     findings.map(({ level, code }) => [level, code]),

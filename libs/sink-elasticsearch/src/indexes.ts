@@ -188,7 +188,8 @@ export class IndexKeeper {
       if (answer.status < 400) return;
       ({ reason } = errorBody(answer.body));
     } catch (error) {
-      if (!isMysyncError(error) || error.retriable) throw error;
+      // Who may not put templates can do without.
+      if (!isMysyncError(error) || (error.retriable && error.code !== 'SINK_DENIED')) throw error;
       reason = causeText(error);
     }
     logger.warn({ index: plan.index, reason }, 'no index template could be put');

@@ -17,9 +17,9 @@ test('Redis errors by their code: again later, or never', () => {
     ["OOM command not allowed when used memory > 'maxmemory'.", 'SINK_OVERLOADED', true],
     ['BUSY Redis is busy running a script.', 'SINK_OVERLOADED', true],
     ['MISCONF Redis is configured to save RDB snapshots', 'SINK_OVERLOADED', true],
-    ['WRONGPASS invalid username-password pair or user is disabled.', 'SINK_DENIED', false],
-    ['NOAUTH Authentication required.', 'SINK_DENIED', false],
-    ["NOPERM this user has no permissions to run the 'evalsha' command", 'SINK_DENIED', false],
+    ['WRONGPASS invalid username-password pair or user is disabled.', 'SINK_DENIED', true],
+    ['NOAUTH Authentication required.', 'SINK_DENIED', true],
+    ["NOPERM this user has no permissions to run the 'evalsha' command", 'SINK_DENIED', true],
     ['ERR something new', 'REDIS_REPLY_UNEXPECTED', false],
     [
       'ERR Error running script (call to f_6b1bf486c81ceb7edf3c093f4c48582e38c0e791): @user_script:7: OOM command not allowed',
@@ -34,12 +34,12 @@ test('Redis errors by their code: again later, or never', () => {
   assert.equal(replyCode(new Error('')), '');
 });
 
-test('what keeps a connection from being opened passes, but for credentials', () => {
+test('what keeps a connection from being opened passes', () => {
   for (const [message, code, retriable] of [
     ['ERR max number of clients reached', 'SINK_UNREACHABLE', true],
     ['LOADING Redis is loading the dataset in memory', 'SINK_UNREACHABLE', true],
-    ['WRONGPASS invalid username-password pair or user is disabled.', 'SINK_DENIED', false],
-    ['NOAUTH HELLO must be called with the client already authenticated', 'SINK_DENIED', false],
+    ['WRONGPASS invalid username-password pair or user is disabled.', 'SINK_DENIED', true],
+    ['NOAUTH HELLO must be called with the client already authenticated', 'SINK_DENIED', true],
   ] as const) {
     const error = openingFailure(reply(message), 'h:1');
     assert.deepEqual([error.code, error.retriable], [code, retriable], message);

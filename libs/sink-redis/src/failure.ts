@@ -27,7 +27,7 @@ export function noErrors(replies: readonly unknown[], where: string): readonly u
 }
 
 /**
- * What keeps a connection from being opened. Only denied credentials are final: the rest (no room for another client, a proxy's own refusal) mostly has no code word, and passes as the server's settings do.
+ * What keeps a connection from being opened passes as the server's settings do: also what has no code word (no room for another client, a proxy's own refusal).
  */
 export function openingFailure(error: unknown, where: string): MysyncError {
   const failure = redisFailure(error, where);

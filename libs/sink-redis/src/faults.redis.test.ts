@@ -246,7 +246,7 @@ test('eviction, role and password are found by the check; no error shows the pas
       () => assert.fail('it was let in'),
       (error: unknown) => error,
     );
-    assert.ok(isMysyncError(failure, 'SINK_DENIED'), String(failure));
+    assert.ok(isMysyncError(failure, 'SINK_DENIED') && failure.retriable, String(failure));
     assert.doesNotMatch(`${failure} ${JSON.stringify(failure)} ${failure.stack}`, /geheim/);
     assert.deepEqual(await codes(sink), ['error SINK_DENIED']);
   }
@@ -255,7 +255,7 @@ test('eviction, role and password are found by the check; no error shows the pas
   admin.disconnect();
 });
 
-test('a server that has no room for another client, again later; wrong credentials, and a database that it has not, are final', async () => {
+test('a server that has no room for another client, or that does not let us in for now, again later; a database that it has not is final', async () => {
   await using server = await startServer('redis', { args: ['--databases', '4'] });
   const address = addressOf(server);
   using admin = Object.assign(new Redis(address), { [Symbol.dispose]: () => admin.disconnect() });
@@ -284,7 +284,13 @@ test('a server that has no room for another client, again later; wrong credentia
     );
   }
   await using stranger = sinkOn(address, { ...login, password: 'falsch' });
-  await assert.rejects(stranger.readMarker(stream), (error) => isMysyncError(error, 'SINK_DENIED') && !error.retriable);
+  await assert.rejects(stranger.readMarker(stream), retriable('SINK_DENIED'));
+  await admin.call('ACL', 'SETUSER', 'mysync', 'resetpass', '>falsch');
+  assert.equal(await stranger.readMarker(stream), null, 'it was let in as soon as the server had its password');
+  await admin.call('ACL', 'SETUSER', 'mysync', '-@all');
+  await assert.rejects(stranger.readMarker(stream), retriable('SINK_DENIED'));
+  await admin.call('ACL', 'SETUSER', 'mysync', '+@all');
+  assert.equal(await stranger.readMarker(stream), null);
 });
 
 test('a certificate that is not trusted, or of another name, is final', async () => {

@@ -10,7 +10,11 @@ export const sinkErrors = errorCatalogue({
     remedy: 'The store refuses work for now; the writer goes on trying with longer pauses.',
     retriable: true,
   },
-  SINK_DENIED: { remedy: 'Check the user, the password and the rights of the sink.', retriable: false },
+  SINK_DENIED: {
+    remedy:
+      'Check the user, the password and the rights of the sink. Where the store is right already (it had not read its users yet, the rights were given back), nothing: the writer goes on trying. Other credentials need a restart of the writer. Nothing is lost.',
+    retriable: true,
+  },
   SINK_TLS_FAILED: {
     remedy:
       "The certificate that the store shows is not trusted. Set the sink's tls.ca to the authority that vouches for it, and name the store as the certificate does (or tls.verify: false, which takes any). Then restart the writer.",

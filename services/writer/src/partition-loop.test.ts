@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { errorCatalogue } from '@mysync/core';
 import { initialGuardState } from '@mysync/flow';
+import { type ApplyOutcome, sinkErrors } from '@mysync/sink';
 import type { createMetrics } from '@mysync/telemetry';
 import { transportErrors } from '@mysync/transport';
 import { setUp } from './loop.fixture.ts';
@@ -353,6 +354,33 @@ test('transient failures: the same batch again, in order, shown as retrying', as
   assert.match(states[1] ?? '', /TEST_AWAY|the sink is away/);
   assert.equal(loop.status().state, 'running');
   assert.equal((await metrics.writer.retries.get()).values[0]?.value, 3);
+  await stop();
+});
+
+test('a sink that lets nobody in for a while does not halt the partition, whether at first or later', async () => {
+  const log = new TestLog().put(1, 'a').put(2, 'b').put(3, 'c');
+  const { stop, applied, sink, loop, metrics } = setUp({ log, maxChanges: 1 });
+  const seen: string[] = [];
+  const denied = (): never => {
+    throw sinkErrors.SINK_DENIED({ message: 'unable to authenticate user [mysync]' });
+  };
+  const look = (_: unknown, apply: () => ApplyOutcome): ApplyOutcome => {
+    const { state, detail } = loop.status();
+    seen.push(`${state} ${detail}`);
+    return apply();
+  };
+  sink.hooks.push(denied, denied, look, denied, look);
+  await applied(3);
+  assert.deepEqual(sink.states(), { 1: 'a', 2: 'b', 3: 'c' });
+  assert.equal(seen.length, 2);
+  for (const each of seen) assert.match(each, /^retrying SINK_DENIED: .*unable to authenticate/);
+  assert.equal(loop.status().state, 'running');
+  const [retries] = (await metrics.writer.retries.get()).values;
+  assert.deepEqual([retries?.labels.code, retries?.value], ['SINK_DENIED', 3]);
+  assert.equal(
+    (await gauge(metrics, 'halted')).every((value) => value === 0),
+    true,
+  );
   await stop();
 });
 

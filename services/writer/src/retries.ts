@@ -63,7 +63,9 @@ export class Retries {
         this.#contact.lost(causeText(error), clock.monotonic());
         onRetry();
         if (attempt === 1 || attempt % TELL_EVERY === 0) {
-          logger.warn({ attempt, delayMs, error: errorForLog(error) }, 'the sink failed, trying again');
+          // Mostly somebody has to act, though it may pass (ADR 0211).
+          const level = code === 'SINK_DENIED' ? 'error' : 'warn';
+          logger[level]({ attempt, delayMs, error: errorForLog(error) }, 'the sink failed, trying again');
         }
       },
     });

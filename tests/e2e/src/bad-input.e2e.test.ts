@@ -14,6 +14,7 @@ import {
   startServer,
   TcpProxy,
   type TestServer,
+  until,
   untilTold,
 } from '@mysync/harness';
 import type { Connection } from 'mysql2/promise';
@@ -137,7 +138,7 @@ test('a wrong password of the source', async () => {
   }
 });
 
-test('a wrong password of Redis', async () => {
+test('a wrong password of Redis, which goes on as soon as Redis takes it', async () => {
   await using pipeline = await pipelineOf({ sinkConfig: { password: 'wr0ng-0ne' } });
   const { redis } = pipeline;
   await redis?.client('cli', ['CONFIG', 'SET', 'requirepass', SECRET]);
@@ -148,10 +149,11 @@ test('a wrong password of Redis', async () => {
     remedy: /user, the password/,
     secrets: [SECRET, 'wr0ng-0ne'],
   });
+  await redis?.client('cli', ['-a', SECRET, 'CONFIG', 'SET', 'requirepass', 'wr0ng-0ne']);
+  await until('it is let in', () => mysync.stderr.includes('the sink takes changes again'));
+  await redis?.client('cli', ['-a', 'wr0ng-0ne', 'CONFIG', 'SET', 'requirepass', '']);
+  await pipeline.equal(['t']);
   await pipeline.stopped(mysync);
-  await redis?.client('cli', ['-a', SECRET, 'CONFIG', 'SET', 'requirepass', '']);
-  await pipeline.configure({ ...pipeline.options, sinkConfig: {} });
-  await mended(pipeline);
 });
 
 test('a user without rights: the statements that are named are enough', async () => {
