@@ -175,10 +175,12 @@ export function recordDelta(source: Buffer, at: number): number {
   return source.readUInt32LE(at + 4);
 }
 
-/** The key as a string with one character a byte: an exact map key. */
-export function recordKeyText(source: Buffer, at: number): string {
-  const start = at + RECORD_PREFIX_BYTES;
-  return source.toString('latin1', start, start + source.readUInt32LE(at + 8));
+export function recordKeyStart(at: number): number {
+  return at + RECORD_PREFIX_BYTES;
+}
+
+export function recordKeyLength(source: Buffer, at: number): number {
+  return source.readUInt32LE(at + 8);
 }
 
 export function recordIsTombstone(source: Buffer, at: number): boolean {
@@ -193,7 +195,15 @@ export interface KeptRecords {
   readonly places: readonly number[];
 }
 
-/** Joins what is left of neighbouring batches into one, at the first one's base. Nothing left: null. */
+/** Span and deltas have four bytes: neighbours that are further apart are not joined. */
+const MAX_SPAN = 2 ** 31;
+
+/** Whether a batch may be joined with those from `first` on. */
+export function mayJoin(first: BatchHeader, next: BatchHeader): boolean {
+  return next.lastOffset - first.baseOffset < MAX_SPAN;
+}
+
+/** Joins what is left of neighbouring batches into one, at the first one's base; `mayJoin` holds for each. Nothing left: null. */
 export function joinBatches(parts: readonly KeptRecords[], deleteHorizonMs: number): Buffer | null {
   const first = parts[0];
   const last = parts.at(-1);

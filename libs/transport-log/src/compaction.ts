@@ -1,9 +1,8 @@
 /**
  * Compaction of one partition: of each key the last record stays.
  *
- * A pass looks at the dirty stretch (from `cleanedTo` to the first batch that is younger than the compaction lag, never
- * including the newest batch) and remembers the last offset of each key in it; then it walks from the beginning to the end
- * of the stretch and drops every record whose key has a later offset there. Invariants:
+ * A pass reads the dirty stretch, as far as its keys fit into memory, and remembers the last offset of each; then it walks from the
+ * beginning of the partition to the end of the stretch and drops every record whose key has a later offset there. Invariants:
  * 1. A record is dropped only when a later one of the same key is stored: the last one of a key is never dropped, unless
  *    it is a tombstone whose time is over.
  * 2. A tombstone's time begins when the pass has dropped everything before it: its batch gets a delete horizon, and
@@ -16,72 +15,50 @@
  */
 import {
   BATCH_HEADER_BYTES,
-  type BatchHeader,
-  bodyIsIntact,
   joinBatches,
   type KeptRecords,
-  readBatchHeader,
+  mayJoin,
   recordDelta,
   recordIsTombstone,
-  recordKeyText,
+  recordKeyLength,
+  recordKeyStart,
   recordLength,
 } from './batch-codec.ts';
-import { batchKey, metaKey, type TopicEntry } from './layout.ts';
-import { damaged, findBatch } from './partition-reader.ts';
-import type { Store } from './store.ts';
+import type { Campaign } from './campaign.ts';
+import {
+  type DirtyStretch,
+  load,
+  readDirtyStretch,
+  STEP_BYTES,
+  type StoredBatch,
+  type StretchOptions,
+} from './dirty-stretch.ts';
+import type { KeyOffsets } from './key-offsets.ts';
+import { batchKey, metaKey, type PartitionState } from './layout.ts';
 
-export interface CompactionOptions {
-  readonly store: Store;
-  readonly topic: string;
-  readonly entry: TopicEntry;
-  readonly partition: number;
-  readonly nowMs: number;
-  /** Memory for the keys of one dirty stretch. */
-  readonly memoryBytes: number;
+export interface CompactionOptions extends StretchOptions {
   /** Inside a write: throws when this process may not maintain the log any more. */
   readonly checkLease: () => void;
-  /** Lets others run; throws when it is time to stop. */
-  readonly pause: () => Promise<void>;
   /** Below this many dirty bytes nothing is done, unless a tombstone's time is over. Default 0. */
   readonly minDirtyBytes?: number;
   /** … and below this share of what would be walked. Default 0. */
   readonly minDirtyRatio?: number;
+  /** Decides where the keys of what is dirty do not fit into memory. Without: a pass. */
+  readonly campaign?: Campaign;
   /** Bytes rewritten per transaction. Default 2 MiB. */
   readonly stepBytes?: number;
   /** Neighbours are joined up to this size. Default 256 KiB. */
   readonly joinedBytes?: number;
 }
 
-interface StoredBatch {
-  readonly source: Buffer;
-  readonly header: BatchHeader;
-}
-
 const JOINED_BYTES = 256 * 1024;
-const STEP_BYTES = 2 * 2 ** 20;
 /** What is kept of so many bytes of batches is written together, even when it is little: the batches stay in memory. */
 const PENDING_SOURCE_BYTES = 8 * 2 ** 20;
-/** What a map entry costs beside the characters of its key. */
-const KEY_OVERHEAD_BYTES = 64;
-
-/** The batch that covers `offset`, or the next one, copied out of the store. */
-function load(options: CompactionOptions, offset: number): StoredBatch | null {
-  const { store, topic, entry, partition } = options;
-  const found = findBatch(store, entry.id, partition, offset);
-  if (found === null) return null;
-  const { base, bytes } = found;
-  const source = Buffer.from(bytes);
-  const header = readBatchHeader(source, 0, source.length);
-  if (header === null || header.baseOffset !== base || !bodyIsIntact(source, 0, source.length)) {
-    throw damaged(store, topic, partition, base);
-  }
-  return { source, header };
-}
 
 /** Which records of a batch stay, and whether a tombstone is among them. Pure. */
-export function keepOf(
+function keepOf(
   batch: StoredBatch,
-  latest: ReadonlyMap<string, number>,
+  latest: KeyOffsets,
   nowMs: number,
 ): { readonly kept: KeptRecords; readonly hasTombstone: boolean } {
   const { source, header } = batch;
@@ -90,8 +67,8 @@ export function keepOf(
   let hasTombstone = false;
   let at = BATCH_HEADER_BYTES;
   for (let left = header.count; left > 0; left--) {
-    const last = latest.get(recordKeyText(source, at));
-    const isLast = last === undefined || last <= header.baseOffset + recordDelta(source, at);
+    const last = latest.get(source, recordKeyStart(at), recordKeyLength(source, at));
+    const isLast = last <= header.baseOffset + recordDelta(source, at);
     const isTombstone = recordIsTombstone(source, at);
     if (isLast && !(isTombstone && isOver)) {
       places.push(at);
@@ -100,37 +77,6 @@ export function keepOf(
     at += recordLength(source, at);
   }
   return { kept: { source, header, places }, hasTombstone };
-}
-
-/** The last offset of each key in the dirty stretch, and where that stretch ends. */
-async function findLatest(options: CompactionOptions, from: number, end: number) {
-  const latest = new Map<string, number>();
-  const youngest = options.nowMs - options.entry.minCompactionLagMs;
-  let next = from;
-  let memory = 0;
-  let dirtyBytes = 0;
-  let sincePause = 0;
-  while (next < end && memory < options.memoryBytes) {
-    const batch = load(options, next);
-    // The newest batch stays as it is: it holds the partition's newest record.
-    if (batch === null || batch.header.lastOffset + 1 >= end || batch.header.appendedMs > youngest) break;
-    const { source, header } = batch;
-    let at = BATCH_HEADER_BYTES;
-    for (let left = header.count; left > 0; left--) {
-      const key = recordKeyText(source, at);
-      if (!latest.has(key)) memory += key.length + KEY_OVERHEAD_BYTES;
-      latest.set(key, header.baseOffset + recordDelta(source, at));
-      at += recordLength(source, at);
-    }
-    next = header.lastOffset + 1;
-    dirtyBytes += source.length;
-    sincePause += source.length;
-    if (sincePause > STEP_BYTES) {
-      sincePause = 0;
-      await options.pause();
-    }
-  }
-  return { latest, dirtyBytes, dirtyEnd: next };
 }
 
 /** What one transaction of the walk changes. */
@@ -194,20 +140,31 @@ class Step {
   }
 }
 
+/** Whether enough is dirty for a pass, or a tombstone's time is over. */
+async function isWanted(options: CompactionOptions, state: PartitionState, dirty: DirtyStretch): Promise<boolean> {
+  const { minDirtyBytes = 0, minDirtyRatio = 0, campaign, nowMs } = options;
+  if (state.horizonMs > 0 && nowMs >= state.horizonMs) return true;
+  const { bytes, oldBytes, oldEnd, latest, isMemoryFull } = dirty;
+  const { cleanBytes, earliest } = state;
+  if (oldBytes === 0 || oldBytes < minDirtyBytes) return false;
+  if (!isMemoryFull || campaign === undefined) return oldBytes >= minDirtyRatio * (cleanBytes + oldBytes);
+  const recordBytes = bytes / latest.size;
+  return await campaign.wants(
+    options,
+    { from: earliest, end: oldEnd, cleanBytes, oldBytes, recordBytes },
+    minDirtyRatio,
+  );
+}
+
 /** One pass over one partition; false when there was too little to do. */
 export async function compactPartition(options: CompactionOptions): Promise<boolean> {
   const { store, entry, partition, nowMs, checkLease } = options;
   store.refresh();
   const before = store.partition(entry.id, partition);
   if (before === undefined) return false;
-  const { latest, dirtyBytes, dirtyEnd } = await findLatest(
-    options,
-    Math.max(before.cleanedTo, before.earliest),
-    before.end,
-  );
-  const isDue = before.horizonMs > 0 && nowMs >= before.horizonMs;
-  const least = Math.max(options.minDirtyBytes ?? 0, (options.minDirtyRatio ?? 0) * (before.cleanBytes + dirtyBytes));
-  if (!isDue && (dirtyBytes === 0 || dirtyBytes < least)) return false;
+  const dirty = await readDirtyStretch(options, Math.max(before.cleanedTo, before.earliest), before.end);
+  if (!(await isWanted(options, before, dirty))) return false;
+  const { latest, end: dirtyEnd } = dirty;
   const { joinedBytes = JOINED_BYTES, stepBytes = STEP_BYTES } = options;
   const step = new Step(options, before.earliest);
   let pending: KeptRecords[] = [];
@@ -236,7 +193,8 @@ export async function compactPartition(options: CompactionOptions): Promise<bool
     for (const at of kept.places) bytes += recordLength(kept.source, at);
     // Joined with younger ones, tombstones would wait for as long as others come.
     const otherTime = horizon > 0 && pendingHorizon > 0 && horizon !== pendingHorizon;
-    if (pending.length > 0 && (otherTime || pendingBytes + bytes > joinedBytes)) flush();
+    const isFar = pending[0] !== undefined && !mayJoin(pending[0].header, batch.header);
+    if (pending.length > 0 && (otherTime || isFar || pendingBytes + bytes > joinedBytes)) flush();
     pending.push(kept);
     pendingBytes += bytes;
     pendingSourceBytes += batch.source.length;

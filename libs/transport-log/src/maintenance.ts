@@ -1,7 +1,12 @@
 /**
- * Compaction and retention in the background, in one process at a time: the one that holds the maintenance lease, which is
- * checked again inside every transaction that removes something. The lease passes on when its holder is gone or silent.
+ * Compaction and retention in the background.
+ *
+ * 1. In one process at a time: the one that holds the maintenance lease, which is checked again inside every transaction that removes
+ *    something. The lease passes on when its holder is gone or silent; it is held longer by every write, and by reading.
+ * 2. What goes wrong in one partition is told, and the others are looked after as before.
+ * 3. Looks that end without a pass take a twentieth of the time at most.
  */
+import { Campaign } from './campaign.ts';
 import { compactPartition } from './compaction.ts';
 import { metaKey, type PartitionState, type TopicEntry } from './layout.ts';
 import { machineMs } from './membership.ts';
@@ -18,6 +23,16 @@ export interface MaintenanceOptions {
   readonly minDirtyBytes: number;
   readonly memoryBytes: number;
   readonly leaseMs: number;
+  /** Lets others run between two steps. Default: a turn of the event loop. */
+  readonly pause?: () => Promise<void>;
+}
+
+/** What is remembered of a compacted partition between two looks. */
+interface Looked {
+  readonly campaign: Campaign;
+  /** By the log's clock, and by the machine's. */
+  notBeforeMs: number;
+  restUntilMs: number;
 }
 
 interface Lease {
@@ -26,10 +41,14 @@ interface Lease {
   readonly beatMs: number;
 }
 
-/** A look at a dirty stretch costs reading it: once in a twentieth of the lag, in which it grows by little. */
+/** A look at a dirty stretch costs reading it: once in a twentieth of the lag, in which it grows by little, and of the time. */
 const LOOK_AGAIN_SHARE = 1 / 20;
 
 class LeaseLost extends Error {}
+
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
 
 export class Maintenance {
   readonly #store: Store;
@@ -37,8 +56,9 @@ export class Maintenance {
   readonly #token = randomId();
   readonly #stop = new AbortController();
   readonly #done: Promise<void>;
-  /** When a partition with too few old records is looked at again. */
-  readonly #notBefore = new Map<string, number>();
+  readonly #looked = new Map<string, Looked>();
+  /** When the lease was written last, by the machine's clock. */
+  #beatMs = 0;
 
   constructor(store: Store, options: MaintenanceOptions) {
     this.#store = store;
@@ -84,7 +104,12 @@ export class Maintenance {
         store.refresh();
         const state = store.partition(entry.id, partition);
         if (state === undefined) break;
-        await this.#maintain(name, entry, partition, state);
+        try {
+          await this.#maintain(name, entry, partition, state);
+        } catch (error) {
+          if (error instanceof LeaseLost) throw error;
+          store.options.onProblem(error);
+        }
       }
     }
   }
@@ -100,23 +125,29 @@ export class Maintenance {
     // What may be dirty, young records included; how much of it is old enough is known only after a look.
     const mayBeDirty = state.bytes - state.cleanBytes >= this.#options.minDirtyBytes;
     const isDue = state.horizonMs > 0 && nowMs >= state.horizonMs;
-    const key = `${entry.id}/${partition}`;
-    if (!isDue && (!mayBeDirty || nowMs < (this.#notBefore.get(key) ?? 0))) return;
+    const looked = this.#lookedAt(entry, partition);
+    const isResting = nowMs < looked.notBeforeMs || machineMs() < looked.restUntilMs;
+    if (!isDue && (!mayBeDirty || isResting)) return;
     const { memoryBytes, minDirtyBytes, minDirtyRatio } = this.#options;
-    const limits = { memoryBytes, minDirtyBytes, minDirtyRatio };
+    const { campaign } = looked;
+    const limits = { memoryBytes, minDirtyBytes, minDirtyRatio, campaign };
     const pause = (): Promise<void> => this.#pause();
-    const done = await compactPartition({
-      store: this.#store,
-      topic,
-      entry,
-      partition,
-      nowMs,
-      ...limits,
-      checkLease,
-      pause,
-    });
-    if (done) this.#notBefore.delete(key);
-    else this.#notBefore.set(key, nowMs + entry.minCompactionLagMs * LOOK_AGAIN_SHARE);
+    const beganMs = machineMs();
+    let isDone = false;
+    try {
+      const which = { store: this.#store, topic, entry, partition, nowMs };
+      isDone = await compactPartition({ ...which, ...limits, checkLease, pause });
+    } finally {
+      looked.notBeforeMs = isDone ? 0 : nowMs + entry.minCompactionLagMs * LOOK_AGAIN_SHARE;
+      looked.restUntilMs = isDone ? 0 : machineMs() + (machineMs() - beganMs) / LOOK_AGAIN_SHARE;
+    }
+  }
+
+  #lookedAt(entry: TopicEntry, partition: number): Looked {
+    const key = `${entry.id}/${partition}`;
+    const looked = this.#looked.get(key) ?? { campaign: new Campaign(), notBeforeMs: 0, restUntilMs: 0 };
+    this.#looked.set(key, looked);
+    return looked;
   }
 
   #topics(): { readonly name: string; readonly entry: TopicEntry }[] {
@@ -145,7 +176,8 @@ export class Maintenance {
   }
 
   #beat(): void {
-    const lease: Lease = { token: this.#token, process: thisProcess(), beatMs: machineMs() };
+    this.#beatMs = machineMs();
+    const lease: Lease = { token: this.#token, process: thisProcess(), beatMs: this.#beatMs };
     this.#store.put(metaKey.maintenance, lease);
   }
 
@@ -156,8 +188,11 @@ export class Maintenance {
   }
 
   async #pause(): Promise<void> {
-    await new Promise((resolve) => setImmediate(resolve));
+    const { pause = turn, leaseMs } = this.#options;
+    await pause();
     if (this.#stop.signal.aborted) throw new LeaseLost();
+    // Reading writes nothing, and may take longer than the lease.
+    if (machineMs() - this.#beatMs > leaseMs / 3) await this.#store.write(() => this.#checkLease());
   }
 
   #sleep(): Promise<void> {
