@@ -50,3 +50,4 @@ export {
   tableRefKey,
 } from './table.ts';
 export { Turns } from './turns.ts';
+export { MAX_WINDOW_MESSAGES } from './window-limit.ts';

@@ -78,7 +78,7 @@ export async function start(options: ReaderOptions, signal: AbortSignal): Promis
     const fences = await storeFences(options, publisher, keeper, topic.partitions);
     const tails = await Promise.all(
       covered.map((from, partition) =>
-        readTail({ transport, topic: topic.name, partition, from, fence: fences[partition] ?? 0, signal }),
+        readTail({ transport, topic, partition, from, fence: fences[partition] ?? 0, signal }),
       ),
     );
     // A tail that was cut short by a stop must not be taken for the whole.

@@ -1,3 +1,4 @@
+import { MAX_WINDOW_MESSAGES } from '@mysync/core';
 import {
   choice,
   flag,
@@ -16,6 +17,7 @@ export function readerSection() {
     {
       windowMessages: integer('Messages published and not yet acked, over all partitions, at which reading pauses.', {
         min: 1,
+        max: MAX_WINDOW_MESSAGES,
       }).default(8_192),
       windowBytes: integer('The same in bytes: what a slow transport may cost in memory.', { min: 65_536 }).default(
         16 * 2 ** 20,
