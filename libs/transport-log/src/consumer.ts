@@ -3,7 +3,7 @@
  *
  * 1. A partition is handled here only between taking it in a transaction and giving it up in one.
  * 2. It is given up when its handler ended, or `handoverMs` after it was asked back, whichever comes first; from then on
- *    its commits are refused.
+ *    its commits are refused. Where that write fails, the next turn does it again.
  * 3. While a handler of an earlier ownership still runs, the same partition is not taken again.
  * 4. A member that finds itself put out (it was frozen) asks all its handlers to end and joins again under a new name. One that was
  *    put out between its look and its beat has joined again without noticing: what is not held under its token any more is lost.
@@ -34,6 +34,8 @@ interface Held {
   readonly revoked: AbortController;
   readonly ended: Promise<void>;
   handover: NodeJS.Timeout | undefined;
+  /** `handoverMs` have passed since it was asked back. */
+  isOverdue: boolean;
 }
 
 type Handle = (partition: AssignedPartition) => Promise<void>;
@@ -99,7 +101,7 @@ export class LogConsumer implements Consumer {
     const { store } = place;
     store.refresh();
     if (store.partition(place.topicId, 0) === undefined) throw topicMissing(this.#options.topic);
-    const busy = new Set(this.#held.keys());
+    let busy: ReadonlySet<number> = new Set(this.#held.keys());
     let seen = view(place, this.#memberId, busy);
     if (!seen.isMember && busy.size > 0) {
       for (const held of this.#held.values()) this.#revoke(held);
@@ -109,11 +111,13 @@ export class LogConsumer implements Consumer {
       const acquired = await this.#write(() => step(place, this.#memberId, leaseMs, busy));
       for (const each of acquired ?? []) this.#begin(each, handle);
       store.refresh();
+      busy = new Set(this.#held.keys());
       seen = view(place, this.#memberId, busy);
     }
     for (const held of this.#held.values()) {
       const isHeld = seen.tokens[held.partition] === held.token;
       if (!isHeld || seen.target[held.partition] !== this.#memberId) this.#revoke(held);
+      if (isHeld && held.isOverdue) void this.#release(held.partition, held.token);
     }
   }
 
@@ -164,7 +168,7 @@ export class LogConsumer implements Consumer {
     const started = new Promise<void>((resolve) => {
       start = resolve;
     });
-    const held: Held = { partition, token, revoked, ended: started.then(work), handover: undefined };
+    const held: Held = { partition, token, revoked, ended: started.then(work), handover: undefined, isOverdue: false };
     this.#held.set(partition, held);
     start();
   }
@@ -174,6 +178,7 @@ export class LogConsumer implements Consumer {
       await this.#write(() => giveUp(this.#options.place, partition, token));
     } catch (error) {
       this.#failure ??= { error };
+      this.#hasFailed?.();
     }
   }
 
@@ -181,6 +186,7 @@ export class LogConsumer implements Consumer {
     if (held.revoked.signal.aborted) return;
     held.revoked.abort();
     held.handover = setTimeout(() => {
+      held.isOverdue = true;
       void this.#release(held.partition, held.token);
     }, this.#options.handoverMs);
   }

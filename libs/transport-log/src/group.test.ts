@@ -3,7 +3,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { systemClock } from '@mysync/core';
+import { logErrors } from './errors.ts';
 import { LogTransport } from './index.ts';
+import { metaKey } from './layout.ts';
+import { Store } from './store.ts';
+import { requireTopic } from './topics.ts';
 
 async function opened(t: TestContext, partitions: number): Promise<LogTransport> {
   const path = mkdtempSync(join(tmpdir(), 'mysync-log-'));
@@ -15,6 +20,12 @@ async function opened(t: TestContext, partitions: number): Promise<LogTransport>
   const times = { deleteRetentionMs: 7 * 86_400_000, minCompactionLagMs: 1, retentionMs: -1 };
   await transport.ensureTopic({ name: 't', partitions, compacted: true, ...times, allowWeaker: false });
   return transport;
+}
+
+/** The store that the transport has open. */
+function storeOf(transport: LogTransport): Promise<Store> {
+  const limits = { fsyncIntervalMs: 1000, maxBytes: Number.MAX_SAFE_INTEGER, minFreeBytes: 0 };
+  return Store.use({ path: transport.path, fsync: 'commit', ...limits, clock: systemClock, onProblem: () => {} });
 }
 
 function gate(): { readonly opened: Promise<void>; open(): void } {
@@ -81,19 +92,52 @@ test('a member that was put out between its look and its beat, and has joined ag
   await run;
 });
 
+for (const ends of ['when it is asked back', 'long after that'] as const) {
+  test(`a partition whose handler ends ${ends} is handled by another member, also when giving it up failed`, {
+    timeout: 30_000,
+  }, async (t) => {
+    const transport = await opened(t, 2);
+    const store = await storeOf(transport);
+    t.after(() => store.release());
+    const write = store.write.bind(store);
+    let failing = 0;
+    let failed = 0;
+    store.write = (action, bytes) => {
+      // Beats fail as well; they are tried again.
+      if (failing === 0 || !String(action).includes('giveUp')) return write(action, bytes);
+      failing--;
+      failed++;
+      return Promise.reject(logErrors.LOG_WRITE_FAILED({ message: 'the disk refused a write' }));
+    };
+    const options = { topic: 't', group: 'g', maxBatchBytes: 1000, handoverMs: 10 };
+    const [first, second] = [await transport.openConsumer(options), await transport.openConsumer(options)];
+    const [both, taken, finish] = [gate(), gate(), gate()];
+    const stop = new AbortController();
+    const has = new Set<number>();
+    const firstRun = first.run(async ({ partition, revoked }) => {
+      if (has.add(partition).size === 2) both.open();
+      await new Promise((resolve) => revoked.addEventListener('abort', resolve));
+      if (ends === 'long after that') await finish.opened;
+    }, stop.signal);
+    await both.opened;
+    failing = 2;
+    const secondRun = second.run(async ({ partition, revoked, commit }) => {
+      await commit(0);
+      assert.ok(has.has(partition));
+      taken.open();
+      await new Promise((resolve) => revoked.addEventListener('abort', resolve));
+    }, stop.signal);
+    await taken.opened;
+    assert.ok(failed > 0);
+    finish.open();
+    stop.abort();
+    await Promise.all([firstRun, secondRun]);
+  });
+}
+
 /** What another member does with one whose lease is over; `joinsAgain`: and what that one does with its next beat. */
 async function putOut(transport: LogTransport, { joinsAgain = false } = {}): Promise<void> {
-  const { Store } = await import('./store.ts');
-  const { metaKey } = await import('./layout.ts');
-  const { requireTopic } = await import('./topics.ts');
-  const { systemClock } = await import('@mysync/core');
-  const options = {
-    fsync: 'commit',
-    fsyncIntervalMs: 1000,
-    maxBytes: Number.MAX_SAFE_INTEGER,
-    minFreeBytes: 0,
-  } as const;
-  const store = await Store.use({ ...options, path: transport.path, clock: systemClock, onProblem: () => {} });
+  const store = await storeOf(transport);
   const { id } = requireTopic(store, 't');
   await store.write(() => {
     if (!joinsAgain) store.put(metaKey.group(id, 'g'), { members: [] });

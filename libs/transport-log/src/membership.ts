@@ -54,7 +54,7 @@ export interface GroupView {
   readonly target: readonly (string | null)[];
   /** Per partition the token that it is held under. */
   readonly tokens: readonly (string | null)[];
-  /** Something is to be written: a member is out, or a free partition is this member's to take. */
+  /** Something is to be written: a member is out, or a free partition is this member's to take or to give up. */
   readonly isStale: boolean;
   /** Milliseconds since this member's last beat. */
   readonly sinceBeatMs: number;
@@ -89,20 +89,36 @@ function readOwnerships(place: GroupPlace): OwnershipEntry[] {
   return Array.from({ length: place.entry.partitions }, (_, partition) => readOwnership(place, partition));
 }
 
-/** What a member sees without writing anything. `busy`: partitions whose handler of an earlier ownership still runs. */
+/**
+ * Per partition the member that owns it, of those that are in the group. What stands under this member's own name and is not busy
+ * here is nobody's: it was to be given up and the write failed, or it was taken and the answer was lost.
+ */
+function ownersOf(
+  ownerships: readonly OwnershipEntry[],
+  ids: readonly string[],
+  memberId: string,
+  busy: ReadonlySet<number>,
+): (string | null)[] {
+  return ownerships.map(({ member }, partition) => {
+    const isOrphan = member === memberId && !busy.has(partition);
+    return member !== null && ids.includes(member) && !isOrphan ? member : null;
+  });
+}
+
+/** What a member sees without writing anything. `busy`: partitions that have a handler here, also one of an earlier ownership. */
 export function view(place: GroupPlace, memberId: string, busy: ReadonlySet<number>): GroupView {
   const now = machineMs();
   const members = readMembers(place);
   const mine = members.find(({ id }) => id === memberId);
   const ids = members.map(({ id }) => id);
   const ownerships = readOwnerships(place);
-  const owners = ownerships.map(({ member }) => member);
+  const owners = ownersOf(ownerships, ids, memberId, busy);
   const target = planOwners(ids, owners);
   const others = members.filter(({ id }) => id !== memberId);
-  const free = owners.some(
-    (owner, partition) =>
-      (owner === null || !ids.includes(owner)) && target[partition] === memberId && !busy.has(partition),
-  );
+  const free = owners.some((owner, partition) => {
+    const isMine = target[partition] === memberId || ownerships[partition]?.member === memberId;
+    return owner === null && isMine && !busy.has(partition);
+  });
   return {
     isMember: mine !== undefined,
     target,
@@ -127,8 +143,9 @@ export function step(place: GroupPlace, memberId: string, leaseMs: number, busy:
   store.put(groupKey(place), { members } satisfies GroupEntry);
   const ids = members.map(({ id }) => id);
   const ownerships = readOwnerships(place);
-  const owners = ownerships.map(({ member }) => (member !== null && ids.includes(member) ? member : null));
+  const owners = ownersOf(ownerships, ids, memberId, busy);
   const target = planOwners(ids, owners);
+  let isFreed = false;
   const acquired: Acquired[] = [];
   ownerships.forEach((ownership, partition) => {
     if (owners[partition] !== null) return;
@@ -140,9 +157,10 @@ export function step(place: GroupPlace, memberId: string, leaseMs: number, busy:
       acquired.push({ partition, token, committed, range: { earliest: state?.earliest ?? 0, end: state?.end ?? 0 } });
     } else if (ownership.member !== null) {
       putOwnership(place, partition, { ...ownership, member: null, token: null });
+      isFreed = true;
     }
   });
-  if (changed || acquired.length > 0) store.announce(groupKey(place));
+  if (changed || isFreed || acquired.length > 0) store.announce(groupKey(place));
   return acquired;
 }
 
