@@ -2,7 +2,8 @@ import { CACHE, runCommand, STOPPED, say, stopSignal } from './entry.ts';
 import { FAULT_KINDS } from './fault-kinds.ts';
 import { SEED_SECONDS } from './goals.ts';
 import { longPlans } from './long-outages.ts';
-import { type FaultsOptions, parseOptions, USAGE } from './options.ts';
+import { MUTATIONS } from './mutations.ts';
+import { DEFAULT_MINUTES, type FaultsOptions, focused, parseOptions, USAGE } from './options.ts';
 import { MutationRun } from './run-mutations.ts';
 import { runSuite } from './suite.ts';
 import { exitStatus, linesOf, SUITE_ERROR, summarize } from './summary.ts';
@@ -18,7 +19,11 @@ async function main(args: readonly string[]): Promise<number> {
   }
   const signal = stopSignal('stopping after this seed');
   const { longMinutes, rate, focus } = options;
-  const long = longMinutes > 0 ? { plans: longPlans(longMinutes, rate, focus), results: `${CACHE}/long.jsonl` } : {};
+  if (longMinutes === 0) focused(FAULT_KINDS, focus);
+  const long =
+    longMinutes > 0
+      ? { plans: longPlans(longMinutes, rate, focus), longMinutes, results: longResults(longMinutes) }
+      : {};
   const results = await runSuite({ ...options, ...long, folder: `${CACHE}/seeds`, say, signal });
   // an outage takes as long as it was told to
   const summary = summarize(results, longMinutes > 0 ? Number.POSITIVE_INFINITY : SEED_SECONDS);
@@ -28,13 +33,18 @@ async function main(args: readonly string[]): Promise<number> {
 }
 
 async function mutate({ focus, rate, json }: FaultsOptions): Promise<number> {
-  const run = new MutationRun({ only: focus[0] ?? '', rate, say });
+  const run = new MutationRun({ mutations: focused(MUTATIONS, focus), rate, say });
   const signal = stopSignal('stopping after this seed of this mutation', () => run.stopAtOnce());
   const results = await run.play(signal);
   if (json) process.stdout.write(`${JSON.stringify({ mutations: results })}\n`);
   if (results.some(({ outcome }) => outcome === 'not caught')) return 1;
   if (signal.aborted) return STOPPED;
   return results.some(({ outcome }) => outcome === 'suite error') ? SUITE_ERROR : 0;
+}
+
+/** Shorter outages are no results of longer ones. */
+function longResults(minutes: number): string {
+  return `${CACHE}/long${minutes === DEFAULT_MINUTES ? '' : `-${minutes}`}.jsonl`;
 }
 
 runCommand(USAGE, main);

@@ -22,6 +22,10 @@ export interface FaultsOptions {
   readonly list: boolean;
 }
 
+/** Of an outage. */
+export const DEFAULT_MINUTES = 10;
+const MOST_MINUTES = 10_000;
+
 /** Rows per second. */
 export const DEFAULT_RATE = 1000;
 
@@ -37,9 +41,23 @@ export const USAGE = `npm run faults -- [options]
   --stop-at-failure    end with the first seed that fails
   --long [--minutes N] the outages of ten minutes, in place of seeds; with --focus only those
   --mutations          breaks one line of MySync at a time in a copy, and shows the seed that catches it;
-                       with --focus only those whose name holds the text
+                       with --focus only those whose name holds one of the texts
   --list               print the kinds of fault
 Exit status: 0; 1 when a seed failed or a mutation was not caught; 2 when nothing did, but the suite itself could not do what it had to.`;
+
+/** What a focus asks for: names that hold one of its texts; all without one. Throws where a text is in none: a run of nothing would look like a proof. */
+export function focused<T extends { readonly name: string }>(
+  all: readonly T[],
+  focus: readonly string[],
+): readonly T[] {
+  const vain = focus.filter((text) => !all.some(({ name }) => name.includes(text)));
+  if (vain.length > 0) {
+    throw new Error(
+      `--focus: nothing holds '${vain.join("' or '")}'; there is: ${all.map(({ name }) => name).join(' | ')}`,
+    );
+  }
+  return focus.length === 0 ? all : all.filter(({ name }) => focus.some((text) => name.includes(text)));
+}
 
 export function parseOptions(args: readonly string[], cache: string): FaultsOptions {
   const { values } = parseArgs({
@@ -56,7 +74,7 @@ export function parseOptions(args: readonly string[], cache: string): FaultsOpti
       'stop-at-failure': { type: 'boolean', default: false },
       mutations: { type: 'boolean', default: false },
       long: { type: 'boolean', default: false },
-      minutes: { type: 'string', default: '10' },
+      minutes: { type: 'string' },
       list: { type: 'boolean', default: false },
     },
   });
@@ -68,6 +86,12 @@ export function parseOptions(args: readonly string[], cache: string): FaultsOpti
   if (transport !== 'log' && transport !== 'kafka') throw new Error(`--transport is log or kafka, not '${transport}'`);
   const rate = Number(values.rate);
   if (!(rate >= 100 && rate <= 100_000)) throw new Error(`--rate is a number from 100 on, not '${values.rate}'`);
+  const minutes = Number(values.minutes ?? DEFAULT_MINUTES);
+  if (!(minutes > 0 && minutes <= MOST_MINUTES)) {
+    throw new Error(`--minutes is a number above 0, at most ${MOST_MINUTES}, not '${values.minutes}'`);
+  }
+  if (values.minutes !== undefined && !values.long) throw new Error('--minutes is of --long, which is not given');
+  if (values.long && values.mutations) throw new Error('--long and --mutations are two runs: give one of them');
   return {
     from,
     to,
@@ -80,7 +104,7 @@ export function parseOptions(args: readonly string[], cache: string): FaultsOpti
     stopAtFailure: values['stop-at-failure'],
     keep: values.keep,
     mutations: values.mutations,
-    longMinutes: values.long ? Number(values.minutes) : 0,
+    longMinutes: values.long ? minutes : 0,
     list: values.list,
   };
 }

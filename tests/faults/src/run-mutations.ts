@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { stopAtExit } from '@mysync/harness';
 import { textOf } from './findings.ts';
-import { MUTATIONS, type Mutation, type SeedMutation, type TestMutation } from './mutations.ts';
+import type { Mutation, SeedMutation, TestMutation } from './mutations.ts';
 import type { SeedResult } from './run-seed.ts';
 import type { TestEnd } from './test-reporter.ts';
 
@@ -26,8 +26,7 @@ export type MutationResult = {
 );
 
 export interface MutationRunOptions {
-  /** Mutations whose name holds this text; '' for all. */
-  readonly only: string;
+  readonly mutations: readonly Mutation[];
   /** Rows per second of the load. */
   readonly rate: number;
   readonly say: (text: string) => void;
@@ -44,11 +43,11 @@ export class MutationRun {
 
   /** Once the signal aborts: ends after the seed that runs. Gives the mutations that came to an end. */
   async play(signal: AbortSignal): Promise<readonly MutationResult[]> {
-    const { only, say } = this.#options;
+    const { mutations, say } = this.#options;
     const results: MutationResult[] = [];
     const pass = (): void => void this.#suite?.kill('SIGTERM');
     signal.addEventListener('abort', pass);
-    for (const mutation of MUTATIONS.filter(({ name }) => name.includes(only))) {
+    for (const mutation of mutations) {
       if (signal.aborted) break;
       const result = await this.#try(mutation);
       if (signal.aborted && result.outcome !== 'caught') break;

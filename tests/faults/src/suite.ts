@@ -2,7 +2,7 @@ import { appendFile, mkdir, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { findAbilities } from './abilities.ts';
 import type { Outcome } from './findings.ts';
-import { DEFAULT_RATE, type FaultsOptions } from './options.ts';
+import { DEFAULT_MINUTES, DEFAULT_RATE, type FaultsOptions } from './options.ts';
 import { describe, type Plan, planOf } from './plan.ts';
 import { runSeed, type SeedResult } from './run-seed.ts';
 import { Stage } from './stage.ts';
@@ -21,6 +21,8 @@ export interface SuiteOptions
   readonly signal?: AbortSignal;
   /** In place of the seeds. */
   readonly plans?: readonly Plan[];
+  /** How long those last. */
+  readonly longMinutes?: number;
 }
 
 /** Runs the seeds one after the other on one stage; gives the results, also those of an earlier run that it resumes. */
@@ -71,8 +73,8 @@ export function isResultOf({ what, rowsPerSecond }: Pick<SeedResult, 'what' | 'r
   return what === describe(plan) && rowsPerSecond === plan.setting.rowsPerSecond;
 }
 
-function tell(result: SeedResult, { setting, steps }: Plan, options: SuiteOptions): void {
-  const { focus, folder, rate, say } = options;
+function tell(result: SeedResult, plan: Plan, options: SuiteOptions): void {
+  const { folder, say } = options;
   const { seed, transport, outcome, lost, wrong, backward, complaints, suiteErrors, rows, faults, seconds } = result;
   const { dropped = [] } = result;
   if (outcome === 'passed') {
@@ -85,17 +87,26 @@ function tell(result: SeedResult, { setting, steps }: Plan, options: SuiteOption
       ? `FAILED: lost ${lost}, wrong ${wrong}, backward ${backward}`
       : 'ended by an error of the suite, which says nothing about MySync';
   const own = suiteErrors.map((text) => `suite error: ${text}`);
-  const isOutage = options.plans !== undefined;
-  const kinds = isOutage ? steps.map(({ kind }) => kind.name) : focus;
-  const flags = [
-    ...(isOutage ? ['--long'] : ['--seeds', seed, '--transport', transport]),
-    ...(kinds.length === 0 ? [] : ['--focus', `'${kinds.join(',')}'`]),
-    ...(rate === DEFAULT_RATE ? [] : ['--rate', setting.rowsPerSecond]),
-  ];
   say(`seed ${seed} ${how}
   ${[...complaints, ...own].join('\n  ')}
-  again: npm run faults -- ${flags.join(' ')}
+  again: npm run faults -- ${againFlags(seed, plan, options)}
   logs: ${folder}/${transport}-${seed}`);
+}
+
+/** What runs the very same once more. */
+export function againFlags(
+  seed: number,
+  { setting, steps }: Plan,
+  { plans, longMinutes = DEFAULT_MINUTES, focus, rate }: Pick<SuiteOptions, 'plans' | 'longMinutes' | 'focus' | 'rate'>,
+): string {
+  const isOutage = plans !== undefined;
+  const kinds = isOutage ? steps.map(({ kind }) => kind.name) : focus;
+  return [
+    ...(isOutage ? ['--long'] : ['--seeds', seed, '--transport', setting.transport]),
+    ...(isOutage && longMinutes !== DEFAULT_MINUTES ? ['--minutes', longMinutes] : []),
+    ...(kinds.length === 0 ? [] : ['--focus', `'${kinds.join(',')}'`]),
+    ...(rate === DEFAULT_RATE ? [] : ['--rate', setting.rowsPerSecond]),
+  ].join(' ');
 }
 
 /** Files of before the outcome was told have none; those of before the rate was are of the default. */
