@@ -1,7 +1,7 @@
 export {
+  MysqlCheckpointLook,
   MysqlCheckpointStore,
   type MysqlCheckpointStoreOptions,
-  readMysqlCheckpoint,
   readMysqlSchemaHistory,
 } from './mysql-store.ts';
 export type { MysqlPlace } from './session.ts';

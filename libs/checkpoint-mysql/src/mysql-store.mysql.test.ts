@@ -4,7 +4,7 @@ import { checkpointStoreConformance, sampleCheckpoint, schemaHistoryConformance 
 import { type Clock, systemClock } from '@mysync/core';
 import { randomName, sharedServer, TcpProxy, type TestServer, until } from '@mysync/harness';
 import { type Connection, createConnection, type RowDataPacket } from 'mysql2/promise';
-import { MysqlCheckpointStore, readMysqlCheckpoint } from './mysql-store.ts';
+import { MysqlCheckpointLook, MysqlCheckpointStore } from './mysql-store.ts';
 import type { MysqlPlace } from './session.ts';
 
 const SOURCE = 'Läden 🛒';
@@ -138,10 +138,20 @@ for (const name of ['mariadb', 'mysql'] as const) {
       });
 
       test('whoever looks on sees it, and nothing where there is nothing', async () => {
-        assert.equal((await readMysqlCheckpoint(bench.place, SOURCE))?.epoch, 2);
-        assert.equal(await readMysqlCheckpoint(bench.place, 'another'), null);
+        const look = async (place: MysqlPlace, source: string): Promise<{ readonly epoch: number } | null> => {
+          const opened = new MysqlCheckpointLook(place, source);
+          try {
+            const seen = await opened.load();
+            assert.deepEqual(await opened.load(), seen, 'again over the same connection');
+            return seen;
+          } finally {
+            opened.close();
+          }
+        };
+        assert.equal((await look(bench.place, SOURCE))?.epoch, 2);
+        assert.equal(await look(bench.place, 'another'), null);
         const empty = await Bench.open(server);
-        assert.equal(await readMysqlCheckpoint(empty.place, SOURCE), null);
+        assert.equal(await look(empty.place, SOURCE), null);
         await empty.dispose();
       });
 

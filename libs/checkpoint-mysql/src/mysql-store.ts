@@ -95,21 +95,33 @@ export class MysqlCheckpointStore implements OwnedCheckpointStore {
   }
 }
 
-/** Reads without owning it, for looking on. null when there is none. */
-export async function readMysqlCheckpoint(place: MysqlPlace, source: string): Promise<Checkpoint | null> {
-  const session = new CheckpointSession(place);
-  try {
-    const text = await readBody(session, source);
-    return text === null ? null : parseCheckpoint(text, session.name);
-  } catch (error) {
-    if (isMissingTable(error)) return null;
-    throw error;
-  } finally {
-    session.close();
+/** Reads without owning it, for looking on again and again: over one connection, made anew when it was lost. */
+export class MysqlCheckpointLook {
+  readonly #session: CheckpointSession;
+  readonly #source: string;
+
+  constructor(place: MysqlPlace, source: string) {
+    this.#session = new CheckpointSession(place);
+    this.#source = source;
+  }
+
+  /** null when there is none. */
+  async load(): Promise<Checkpoint | null> {
+    try {
+      const text = await readBody(this.#session, this.#source);
+      return text === null ? null : parseCheckpoint(text, this.#session.name);
+    } catch (error) {
+      if (isMissingTable(error)) return null;
+      throw error;
+    }
+  }
+
+  close(): void {
+    this.#session.close();
   }
 }
 
-/** Likewise its schema history. */
+/** The schema history, once. */
 export async function readMysqlSchemaHistory(place: MysqlPlace, source: string): Promise<SchemaHistory | null> {
   const session = new CheckpointSession(place);
   try {

@@ -29,4 +29,5 @@ export type {
 export { openFirst } from './server/first-host.ts';
 export { secureOptions } from './server/secure-options.ts';
 export type { ServerSession } from './server/session.ts';
+export { surveyTables } from './snapshot/survey.ts';
 export { createMysqlSource } from './source.ts';

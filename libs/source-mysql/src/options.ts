@@ -1,5 +1,6 @@
+import { tmpdir } from 'node:os';
 import type { SchemaHistoryStore } from '@mysync/checkpoint';
-import type { Clock, Logger, TableRef } from '@mysync/core';
+import { type Clock, type Logger, silentLogger, systemClock, type TableRef } from '@mysync/core';
 
 export interface HostAddress {
   readonly host: string;
@@ -80,4 +81,21 @@ export interface ResolvedOptions extends Omit<MysqlSourceOptions, 'tls' | 'serve
   readonly observer: SourceObserver;
   readonly clock: Clock;
   readonly logger: Logger;
+}
+
+export function resolveOptions(options: MysqlSourceOptions): ResolvedOptions {
+  return {
+    ...options,
+    tls: options.tls,
+    serverId: options.serverId,
+    heartbeatMs: options.heartbeatMs ?? 2000,
+    connectionTimeoutMs: options.connectionTimeoutMs ?? 10_000,
+    queueBytes: options.queueBytes ?? 8 << 20,
+    spoolBytes: options.spoolBytes ?? 16 << 20,
+    spoolFolder: options.spoolFolder ?? tmpdir(),
+    rowMetadata: options.rowMetadata ?? 'full',
+    observer: options.observer ?? {},
+    clock: options.clock ?? systemClock,
+    logger: (options.logger ?? silentLogger).child({ component: 'source', source: options.name }),
+  };
 }

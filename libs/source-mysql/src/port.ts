@@ -100,10 +100,12 @@ export interface TableReader {
   /** The server's guess; 0 when unknown. */
   readonly estimatedRows: number;
   /**
-   * The whole table, in key order where its key can be cut. Rows that come or go meanwhile may be in it or not; every row that stays is,
-   * once. Throws SOURCE_SNAPSHOT_RESTART when DDL changes the table meanwhile.
+   * The whole table, in key order where its key can be cut, and then `after` a key only. Rows that come or go meanwhile may be in it or not; every
+   * row that stays is, once. Throws SOURCE_SNAPSHOT_RESTART when DDL changes the table meanwhile.
    */
-  chunks(): AsyncIterable<readonly SourceRow[]>;
+  chunks(after?: RowKey): AsyncIterable<readonly SourceRow[]>;
+  /** Its key can be cut: chunks can go on after a key. */
+  readonly isCut: boolean;
   /** Those of the rows with these keys that are there; not older than any position told before. */
   rows(keys: readonly RowKey[]): Promise<readonly SourceRow[]>;
   close(): Promise<void>;

@@ -1,14 +1,5 @@
 /** The BinlogSource of MySQL and MariaDB. */
-import { tmpdir } from 'node:os';
-import {
-  type Finding,
-  MysyncError,
-  type SourcePosition,
-  silentLogger,
-  systemClock,
-  type TableRef,
-  type TableSchema,
-} from '@mysync/core';
+import { type Finding, MysyncError, type SourcePosition, type TableRef, type TableSchema } from '@mysync/core';
 import { checkGrants } from './check/grants.ts';
 import { checkResume } from './check/resume.ts';
 import { checkRowImage } from './check/row-image.ts';
@@ -18,7 +9,7 @@ import { checkSpoolFolder } from './check/spool-folder.ts';
 import { checkTables } from './check/tables.ts';
 import { sourceErrors } from './errors.ts';
 import { KeptHistory } from './history/kept-history.ts';
-import type { MysqlSourceOptions, ResolvedOptions } from './options.ts';
+import { type MysqlSourceOptions, type ResolvedOptions, resolveOptions } from './options.ts';
 import type {
   BinlogSource,
   ServerIdentity,
@@ -50,20 +41,7 @@ class MysqlSource implements BinlogSource {
   readonly #history: KeptHistory;
 
   constructor(options: MysqlSourceOptions) {
-    this.#options = {
-      ...options,
-      tls: options.tls,
-      serverId: options.serverId,
-      heartbeatMs: options.heartbeatMs ?? 2000,
-      connectionTimeoutMs: options.connectionTimeoutMs ?? 10_000,
-      queueBytes: options.queueBytes ?? 8 << 20,
-      spoolBytes: options.spoolBytes ?? 16 << 20,
-      spoolFolder: options.spoolFolder ?? tmpdir(),
-      rowMetadata: options.rowMetadata ?? 'full',
-      observer: options.observer ?? {},
-      clock: options.clock ?? systemClock,
-      logger: (options.logger ?? silentLogger).child({ component: 'source', source: options.name }),
-    };
+    this.#options = resolveOptions(options);
     this.#history = new KeptHistory(this.#options);
   }
 

@@ -9,6 +9,11 @@ export const telemetryErrors = errorCatalogue({
       'Another mysync may run with this configuration (`mysync status` asks it): stop it. Else set telemetry.port to a free port (0 takes any), or telemetry.enabled: false.',
     retriable: false,
   },
+  TELEMETRY_LISTEN_FAILED: {
+    remedy:
+      'Set telemetry.host to an address of this machine and telemetry.port to one that this user may listen on (0 takes any), or telemetry.enabled: false.',
+    retriable: false,
+  },
 });
 
 /** Health of one part of the process: `ready` means it does its work now, `alive` that a restart would not help. */
@@ -54,7 +59,10 @@ export class TelemetryServer {
     await new Promise<void>((resolve, reject) => {
       this.#server.once('error', (cause: NodeJS.ErrnoException) => {
         const message = `cannot listen on ${host}:${port}`;
-        reject(telemetryErrors.TELEMETRY_PORT_TAKEN({ message, where: { key: 'telemetry.port' }, cause }));
+        const isTaken = cause.code === 'EADDRINUSE';
+        const make = telemetryErrors[isTaken ? 'TELEMETRY_PORT_TAKEN' : 'TELEMETRY_LISTEN_FAILED'];
+        const key = isTaken || cause.code === 'EACCES' ? 'telemetry.port' : 'telemetry.host';
+        reject(make({ message, where: { key }, cause }));
       });
       this.#server.listen(port, host, resolve);
     });

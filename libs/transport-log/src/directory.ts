@@ -1,11 +1,18 @@
 /** The directory of a log, before LMDB is let into it. */
-import { accessSync, constants, realpathSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { accessSync, constants, existsSync, realpathSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { isMysyncError, type MysyncError, makeFolder } from '@mysync/core';
 import { logErrors } from './errors.ts';
 
 /** What a file system says in which no file can be made, however much room there is (below /proc, read-only ones). */
 const NO_FILES: ReadonlySet<string> = new Set(['ENOENT', 'EACCES', 'EPERM', 'EROFS', 'EINVAL', 'ENOTDIR']);
+
+export const DATA_FILE = 'data.mdb';
+
+/** Somebody has opened a log in this directory before: whoever only looks need not make one. */
+export function isLogThere(path: string): boolean {
+  return existsSync(join(path, DATA_FILE));
+}
 
 /** Errors name the whole path: a relative one says little in the log of a service. */
 export function prepareDirectory(given: string): string {

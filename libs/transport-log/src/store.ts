@@ -18,7 +18,7 @@ import { transportErrors } from '@mysync/transport';
 import { type Database, open, type RootDatabase } from 'lmdb';
 import { Changes } from './changes.ts';
 import { checkDataFile } from './data-file.ts';
-import { isNoFile, pathError, prepareDirectory } from './directory.ts';
+import { DATA_FILE, isNoFile, pathError, prepareDirectory } from './directory.ts';
 import { logErrors } from './errors.ts';
 import { takeGateAtExit, throughGate } from './gate.ts';
 import { FORMAT_VERSION, metaKey, type PartitionState } from './layout.ts';
@@ -86,7 +86,7 @@ export class Store {
     this.path = path;
     this.options = options;
     this.#room = new Room({ path, maxBytes: options.maxBytes, minFreeBytes: options.minFreeBytes });
-    checkDataFile(join(path, 'data.mdb'));
+    checkDataFile(join(path, DATA_FILE));
     try {
       this.#root = open<Buffer, string>({
         path,

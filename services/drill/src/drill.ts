@@ -5,11 +5,14 @@
  *     at the end: changes stop, everything arrives, the table is verified row by row
  *
  * All along the sink's records are looked at: none may ever go back to an older version.
+ *
+ * The faults are those of source, store and brokers as well, and some last longer than the command that mends them: what fails in passing is asked again
+ * (`Again`), and no connection from before the faults is used behind them.
  */
-import type { Clock, SourcePosition } from '@mysync/core';
+import type { Clock, SourcePosition, TableSchema } from '@mysync/core';
 import type { Sink } from '@mysync/sink';
 import type { TableReader } from '@mysync/source-mysql';
-import { type Pipeline, type TableReport, TableVerifier } from '@mysync/verifier';
+import { type Again, type Pipeline, SteadyTable, type TableReport, TableVerifier } from '@mysync/verifier';
 import type { DrillTable } from './drill-table.ts';
 import type { Fault } from './faults.ts';
 import { StaleWatch } from './stale-watch.ts';
@@ -17,10 +20,13 @@ import { StaleWatch } from './stale-watch.ts';
 export interface DrillOptions {
   readonly table: DrillTable;
   /** Of the same table. */
-  readonly reader: TableReader;
+  readonly schema: TableSchema;
+  /** Likewise; read when all faults are over. */
+  openTable(): Promise<TableReader>;
   currentPosition(): Promise<SourcePosition>;
   readonly sink: Sink;
   readonly pipeline: Pipeline;
+  readonly again: Again;
   readonly faults: readonly Fault[];
   /** How long after a fault a first change of the table may take, when there was none under it. */
   readonly patienceMs: number;
@@ -51,12 +57,13 @@ export interface DrillReport {
 }
 
 export async function runDrill(options: DrillOptions): Promise<DrillReport> {
-  const { table, reader, sink, clock, signal } = options;
-  await sink.prepare(reader.schema);
-  const { database, table: name } = reader.table;
+  const { table, schema, sink, again, clock, signal } = options;
+  const { database, table: name } = schema;
+  const ref = { database, table: name };
+  await again.call(() => sink.prepare(schema));
   const targets = table.ids.map((id) =>
     sink.inspector.targetOf({
-      schema: reader.schema,
+      schema,
       key: { database, table: name, columns: ['id'], values: [id] },
       row: [id, 0, ''],
     }),
@@ -67,7 +74,7 @@ export async function runDrill(options: DrillOptions): Promise<DrillReport> {
   const watch = new StaleWatch();
   const work = [
     table.change(within),
-    watch.watch({ inspector: sink.inspector, table: reader.table, targets, clock, signal: within }),
+    watch.watch({ inspector: sink.inspector, table: ref, targets, clock, signal: within }),
   ];
   const faults: FaultReport[] = [];
   try {
@@ -108,9 +115,9 @@ async function one(options: DrillOptions, fault: Fault): Promise<FaultReport> {
   return { kind: fault.kind, seconds: fault.seconds, recoverySeconds };
 }
 
-async function settle({ pipeline, currentPosition, requireAlive, signal }: DrillOptions): Promise<void> {
+async function settle({ pipeline, currentPosition, again, requireAlive, signal }: DrillOptions): Promise<void> {
   try {
-    await pipeline.settled(await currentPosition(), signal);
+    await pipeline.settled(await again.call(currentPosition), signal);
   } catch (error) {
     // a process that has ended says why nothing moves
     requireAlive();
@@ -125,17 +132,24 @@ async function failureOf(work: Promise<void>): Promise<never> {
 }
 
 async function verify(options: DrillOptions): Promise<TableReport> {
-  const { reader, currentPosition, sink, pipeline, clock, signal } = options;
-  const verifier = new TableVerifier({
-    reader,
-    currentPosition,
-    sink,
-    pipeline,
-    repair: false,
-    rowsPerSecond: 0,
-    clock,
-    onProgress: () => undefined,
-    signal,
-  });
-  return await verifier.run();
+  const { schema, openTable: open, currentPosition, sink, pipeline, again, clock, signal } = options;
+  const table = { database: schema.database, table: schema.table };
+  const reader = await SteadyTable.open({ table, open, again });
+  try {
+    const verifier = new TableVerifier({
+      reader,
+      currentPosition,
+      sink,
+      pipeline,
+      again,
+      repair: false,
+      rowsPerSecond: 0,
+      clock,
+      onProgress: () => undefined,
+      signal,
+    });
+    return await verifier.run();
+  } finally {
+    await reader.close();
+  }
 }

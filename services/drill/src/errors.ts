@@ -29,6 +29,10 @@ export const drillErrors = errorCatalogue({
     remedy: 'Correct the command in the plan: it must end with 0 once it has broken, or mended, what it is for.',
     retriable: false,
   },
+  DRILL_REPORT_UNWRITTEN: {
+    remedy: 'The result is on standard output. Make the file writable, or its folder (--folder).',
+    retriable: false,
+  },
   DRILL_PLAN_INVALID: {
     remedy:
       'A plan is a JSON list of {"name", "break", "mend", "seconds"}: two shell commands, and how long the fault lasts.',

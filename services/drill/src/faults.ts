@@ -19,6 +19,9 @@ export interface PlannedFault {
   readonly seconds: number;
 }
 
+/** No timer of Node's runs for longer. */
+const MOST_SECONDS = 2_147_483;
+
 /** Throws DRILL_PLAN_INVALID. `where`: the file. */
 export function parsePlan(text: string, where: string): readonly PlannedFault[] {
   const invalid = (message: string): Error => drillErrors.DRILL_PLAN_INVALID({ message, where: { path: where } });
@@ -34,7 +37,9 @@ export function parsePlan(text: string, where: string): readonly PlannedFault[] 
     if (typeof fault?.name !== 'string' || typeof fault.break !== 'string' || typeof fault.mend !== 'string') {
       throw invalid(`entry ${at + 1} lacks name, break or mend`);
     }
-    if (typeof fault.seconds !== 'number' || !(fault.seconds >= 0)) throw invalid(`entry ${at + 1} has no seconds`);
+    if (typeof fault.seconds !== 'number' || !(fault.seconds >= 0 && fault.seconds <= MOST_SECONDS)) {
+      throw invalid(`entry ${at + 1} has no seconds (0 to ${MOST_SECONDS})`);
+    }
     return { name: fault.name, break: fault.break, mend: fault.mend, seconds: fault.seconds };
   });
 }
@@ -101,6 +106,10 @@ async function run(name: string, command: string, signal?: AbortSignal): Promise
   const code = await new Promise<number | null>((resolve, reject) => {
     child.once('error', reject);
     child.once('close', resolve);
+  }).catch((error: unknown) => {
+    // Node's own error of a stop is another one than whoever stopped us knows
+    signal?.throwIfAborted();
+    throw error;
   });
   if (code === 0) return;
   throw drillErrors.DRILL_COMMAND_FAILED({

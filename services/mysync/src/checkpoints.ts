@@ -8,13 +8,14 @@ import {
   type SchemaHistory,
   schemaHistoryPath,
 } from '@mysync/checkpoint';
-import type { MysqlPlace } from '@mysync/checkpoint-mysql';
+import type { MysqlCheckpointLook, MysqlPlace } from '@mysync/checkpoint-mysql';
 import { type Config, checkpointTopic, parseHost, topicOf } from '@mysync/config';
 import { errorForLog, type Logger, systemClock } from '@mysync/core';
 import { retryForever } from '@mysync/flow';
 import { secureOptions } from '@mysync/source-mysql';
 import type { Transport } from '@mysync/transport';
-import { checkpointPath, MYSQL_PORT, openQuietTransport, sqlTls } from './compose.ts';
+import { AbsentLog } from './absent-log.ts';
+import { checkpointPath, MYSQL_PORT, openLookedAtTransport, sqlTls } from './compose.ts';
 
 export interface CheckpointParts {
   readonly config: Config;
@@ -59,41 +60,66 @@ async function open(
   return await FileCheckpointStore.open({ path: checkpointPath(config, source), signal });
 }
 
-/** The newest checkpoint that is stored; null when there is none. Takes nothing from its owner. */
+/** Looks at the checkpoint of a source again and again, over one connection. Takes nothing from its owner. */
+export class CheckpointLook {
+  readonly #config: Config;
+  readonly #source: string;
+  #mysql: MysqlCheckpointLook | undefined;
+  #transport: Transport | undefined;
+
+  constructor(config: Config, source: string) {
+    this.#config = config;
+    this.#source = source;
+  }
+
+  /** The newest that is stored; null when there is none. */
+  async load(): Promise<Checkpoint | null> {
+    const { checkpoint } = this.#config;
+    const place = mysqlPlace(this.#config);
+    if (place !== null) {
+      this.#mysql ??= new (await import('@mysync/checkpoint-mysql')).MysqlCheckpointLook(place, this.#source);
+      return await this.#mysql.load();
+    }
+    if (checkpoint.kind === 'file') return await readCheckpointFile(checkpointPath(this.#config, this.#source));
+    const { readTopicCheckpoint } = await import('@mysync/checkpoint-topic');
+    const transport = await this.#opened();
+    return await readTopicCheckpoint(transport, checkpointTopic(topicOf(this.#config, this.#source)));
+  }
+
+  async close(): Promise<void> {
+    this.#mysql?.close();
+    await this.#transport?.close();
+  }
+
+  async #opened(): Promise<Transport> {
+    const transport = this.#transport ?? (await openLookedAtTransport(this.#config));
+    // one that is not there yet may come
+    if (!(transport instanceof AbsentLog)) this.#transport = transport;
+    return transport;
+  }
+}
+
+/** Likewise, once. */
 export async function readCheckpoint(config: Config, source: string): Promise<Checkpoint | null> {
-  return await lookOn(config, source, {
-    file: readCheckpointFile,
-    mysql: async (place) => await (await import('@mysync/checkpoint-mysql')).readMysqlCheckpoint(place, source),
-    topic: async (transport, topic) =>
-      await (await import('@mysync/checkpoint-topic')).readTopicCheckpoint(transport, topic),
-  });
-}
-
-/** Likewise the schema history that is kept beside it. */
-export async function readSchemaHistory(config: Config, source: string): Promise<SchemaHistory | null> {
-  return await lookOn(config, source, {
-    file: (path) => readSchemaHistoryFile(schemaHistoryPath(path)),
-    mysql: async (place) => await (await import('@mysync/checkpoint-mysql')).readMysqlSchemaHistory(place, source),
-    topic: async (transport, topic) =>
-      await (await import('@mysync/checkpoint-topic')).readTopicSchemaHistory(transport, topic),
-  });
-}
-
-async function lookOn<T>(
-  config: Config,
-  source: string,
-  read: {
-    file(path: string): Promise<T>;
-    mysql(place: MysqlPlace): Promise<T>;
-    topic(transport: Transport, topic: string): Promise<T>;
-  },
-): Promise<T> {
-  const place = mysqlPlace(config);
-  if (place !== null) return await read.mysql(place);
-  if (config.checkpoint.kind === 'file') return await read.file(checkpointPath(config, source));
-  const transport = await openQuietTransport(config);
+  const look = new CheckpointLook(config, source);
   try {
-    return await read.topic(transport, checkpointTopic(topicOf(config, source)));
+    return await look.load();
+  } finally {
+    await look.close();
+  }
+}
+
+/** The schema history that is kept beside it. */
+export async function readSchemaHistory(config: Config, source: string): Promise<SchemaHistory | null> {
+  const place = mysqlPlace(config);
+  if (place !== null) return await (await import('@mysync/checkpoint-mysql')).readMysqlSchemaHistory(place, source);
+  if (config.checkpoint.kind === 'file') {
+    return await readSchemaHistoryFile(schemaHistoryPath(checkpointPath(config, source)));
+  }
+  const { readTopicSchemaHistory } = await import('@mysync/checkpoint-topic');
+  const transport = await openLookedAtTransport(config);
+  try {
+    return await readTopicSchemaHistory(transport, checkpointTopic(topicOf(config, source)));
   } finally {
     await transport.close();
   }

@@ -1,13 +1,14 @@
 /** The command as a caller sees it: exit codes, texts, streams. Needs no server. */
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { FileCheckpointStore } from '@mysync/checkpoint';
 import { MysyncProcess, runMysync } from '@mysync/harness';
+import { LogTransport } from '@mysync/transport-log';
 
 const folder = mkdtempSync(join(tmpdir(), 'mysync-cli-'));
 after(() => rmSync(folder, { recursive: true }));
@@ -76,7 +77,10 @@ test('a wrong command line ends with 2 and a suggestion', async () => {
   );
   const rows = await mysync('verify', '--sink', 'cache', '--chunk-rows', '0', '-c', good);
   assert.equal(rows.code, 2);
-  assert.match(rows.stderr, /^COMMAND_VALUE_INVALID: --chunk-rows is '0'$[\s\S]*Allowed: a whole number from 1/m);
+  assert.match(
+    rows.stderr,
+    /^COMMAND_VALUE_INVALID: --chunk-rows is '0'$[\s\S]*Allowed: a whole number from 1 to 1000000\./m,
+  );
   const set = await mysync('config', 'check', '-c', good, '--set');
   assert.equal(set.code, 2);
   assert.match(set.stderr, /^CONFIG_FLAG_INVALID: --set has no value$[\s\S]*what to do: Write --section\.key=VALUE/m);
@@ -166,7 +170,15 @@ test('a drill whose source is not reached says so, and one that breaks nothing i
   const nothing = await mysync(...args, '--seconds', '0');
   assert.equal(nothing.code, 2);
   assert.match(nothing.stderr, /^COMMAND_VALUE_INVALID: --seconds is '0'$/m);
-  assert.match(nothing.stderr, /what to do: Allowed: a whole number from 1\./);
+  assert.match(nothing.stderr, /what to do: Allowed: a whole number from 1 to 2147483\./);
+  for (const wrong of [
+    ['--seconds', '2147484'],
+    ['--patience', '0'],
+    ['--patience', '2147484'],
+  ]) {
+    const refused = await mysync(...args, ...wrong);
+    assert.deepEqual([refused.code, refused.stderr.split(':', 1)[0]], [2, 'COMMAND_VALUE_INVALID'], wrong.join(' '));
+  }
 });
 
 test('check shows configuration problems as findings and ends with 2', async () => {
@@ -213,6 +225,13 @@ test('a taken telemetry port ends a start with 1 and the remedy', async () => {
   } finally {
     server.close();
   }
+  // an address of documentation (RFC 5737): no machine has it
+  const elsewhere = await mysync('run', '-c', good, '--telemetry.host=192.0.2.1');
+  assert.equal(elsewhere.code, 1);
+  assert.match(
+    elsewhere.stderr,
+    /^TELEMETRY_LISTEN_FAILED: cannot listen on 192\.0\.2\.1:0$[\s\S]*key telemetry\.host/m,
+  );
 });
 
 test('a second start of the same is told of the checkpoint, not of the port', async () => {
@@ -233,15 +252,79 @@ test('a second start of the same is told of the checkpoint, not of the port', as
   }
 });
 
-test('tail and status before the first start', async () => {
-  const tail = await mysync('tail', '-c', good);
+test('what only looks before the first start says where it looked, and makes no log', async () => {
+  const log = join(folder, 'not-yet', 'log');
+  const file = write('not-yet.yaml', { ...FILE, transport: { log: { path: log } }, checkpoint: { kind: 'topic' } });
+  const tail = await mysync('tail', '-c', file);
   assert.equal(tail.code, 1);
-  assert.match(tail.stderr, /^TRANSPORT_TOPIC_MISSING: there is no topic 'shop'/);
-  const status = await mysync('status', '-c', good);
+  assert.ok(tail.stderr.startsWith(`TRANSPORT_TOPIC_MISSING: there is no topic 'shop' at ${log}\n`), tail.stderr);
+  const status = await mysync('status', '-c', file);
   assert.equal(status.code, 0);
   assert.match(status.stdout, /source shop: never started/);
-  assert.match(status.stdout, /sink cache of shop:\n {2}no topic yet/);
-  assert.equal((await mysync('tail', '-c', good, '--source', 'shp')).code, 2);
+  assert.ok(status.stdout.includes(`sink cache of shop:\n  no topic yet at ${log}\n`), status.stdout);
+  const list = await mysync('dlq', 'list', '-c', file);
+  assert.deepEqual([list.code, list.stdout], [0, `Nothing is known: no topic 'shop' yet at ${log}.\n`]);
+  const json = await mysync('dlq', 'list', '--json', '-c', file);
+  assert.deepEqual([json.stdout, json.stderr], ['[]\n', `no topic 'shop' yet at ${log}\n`]);
+  const show = await mysync('dlq', 'show', 'shop/0/1', '-c', file);
+  assert.equal(show.code, 2);
+  assert.ok(show.stderr.includes(`no topic 'shop' yet at ${log}`), show.stderr);
+  const verify = await mysync('verify', '--sink', 'cache', '--patience', '1', '-c', file);
+  assert.equal(verify.code, 1);
+  assert.match(verify.stderr, /^SOURCE_UNREACHABLE: /m);
+  assert.ok(!existsSync(join(folder, 'not-yet')), 'no log was made');
+});
+
+test('a choice that fits nothing is refused, not ignored', async () => {
+  const two = write('two.yaml', {
+    ...FILE,
+    sources: { ...FILE.sources, other: FILE.sources.shop },
+    sinks: { cache: { ...FILE.sinks.cache, sources: 'shop' } },
+  });
+  assert.equal((await mysync('tail', '-c', two, '--source', 'shp')).code, 2);
+  for (const args of [
+    ['dlq', 'list', '--sink', 'cache', '--source', 'other'],
+    ['verify', '--sink', 'cache', '--source', 'other'],
+  ]) {
+    const refused = await mysync(...args, '-c', two);
+    assert.equal(refused.code, 2);
+    assert.match(
+      refused.stderr,
+      /^COMMAND_NAME_UNKNOWN: there is no source 'other'[\s\S]*configured sources: shop\.$/m,
+    );
+  }
+  const both = await mysync('tail', '--topic', 'shop', '--source', 'nosuch', '-c', two);
+  assert.equal(both.code, 2);
+  assert.match(both.stderr, /^COMMAND_INVALID: --topic and --source are both given/m);
+});
+
+test('a sink that accepts connections and says nothing is told as late, with what to do', {
+  timeout: 90_000,
+}, async () => {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => sockets.add(socket.on('error', () => undefined))).listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  const { port } = server.address() as { port: number };
+  const path = join(folder, 'late-log');
+  const search = { kind: 'elasticsearch', nodes: `http://127.0.0.1:${port}`, requestTimeoutMs: 600_000 };
+  const sinks = { search: { ...search, tables: { match: 'shop.*' } } };
+  const file = write('late.yaml', { ...FILE, transport: { log: { path } }, sinks });
+  const log = await LogTransport.open({ path, maintenance: false });
+  const spec = { compacted: true, deleteRetentionMs: 7 * 86_400_000, minCompactionLagMs: 0, retentionMs: -1 };
+  await log.ensureTopic({ name: 'shop', partitions: 1, ...spec, allowWeaker: true });
+  await log.close();
+  try {
+    const status = await mysync('status', '-c', file);
+    assert.equal(status.code, 1);
+    assert.match(
+      status.stdout,
+      /^STATUS_LATE: sink search did not answer in 5000 ms\n {2}where: sink search\n {2}what to do: /m,
+    );
+    assert.match(status.stdout, /source shop: never started/);
+  } finally {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  }
 });
 
 test('a source that is not there is waited for; a stop meanwhile ends with 0', async () => {

@@ -2,7 +2,7 @@
  * From the configuration to the parts of the rooms: a thin mapping, and the only place that knows every adapter. Only the adapters that the
  * configuration asks for are loaded: that halves the start and saves their memory.
  */
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import {
   type Config,
   configFingerprint,
@@ -31,6 +31,7 @@ import type { TopicSpec, Transport } from '@mysync/transport';
 import type { KafkaObserver } from '@mysync/transport-kafka';
 import type { PoisonPolicy } from '@mysync/writer';
 
+import { AbsentLog } from './absent-log.ts';
 import { asMysyncError } from './output.ts';
 
 export const MYSQL_PORT = 3306;
@@ -197,9 +198,21 @@ export async function openTransport(config: Config, parts: TransportParts): Prom
   });
 }
 
-/** For a verb that asks: tells nothing on its own, and leaves cleaning the log to those that run. */
-export async function openQuietTransport(config: Config): Promise<Transport> {
-  return await openTransport(config, { logger: silentLogger, metrics: createMetrics(), maintenance: false });
+/** For a verb that acts: tells nothing on its own, and leaves cleaning the log to those that run. */
+export async function openQuietTransport(config: Config, logger: Logger = silentLogger): Promise<Transport> {
+  return await openTransport(config, { logger, metrics: createMetrics(), maintenance: false });
+}
+
+/** For a verb that only looks: an embedded log that is not there is not made, but has no topic. */
+export async function openLookedAtTransport(config: Config, logger?: Logger): Promise<Transport> {
+  const { kind, log } = config.transport;
+  if (kind === 'log' && !(await import('@mysync/transport-log')).isLogThere(log.path)) return new AbsentLog();
+  return await openQuietTransport(config, logger);
+}
+
+/** Where the topics of the transport are to be found. */
+export function transportPlace({ transport: { kind, log, kafka } }: Config): string {
+  return kind === 'log' ? resolve(log.path) : kafka.brokers.join(', ');
 }
 
 async function openKafka(config: Config, logger: Logger, metrics: Metrics): Promise<Transport> {

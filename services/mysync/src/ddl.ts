@@ -1,5 +1,4 @@
 /** `mysync ddl`: what stopped a reader for somebody's word, and that word. */
-import { readFile } from 'node:fs/promises';
 import { hostname, userInfo } from 'node:os';
 import { text } from 'node:stream/consumers';
 import { type BinlogPosition, isMysyncError, parseBinlogPosition, silentLogger } from '@mysync/core';
@@ -9,7 +8,7 @@ import { openCheckpoints, readSchemaHistory } from './checkpoints.ts';
 import { openQuietTransport, sourceOptions } from './compose.ts';
 import { type CommandContext, type CommonOptions, requireConfig, usageError } from './context.ts';
 import { commandErrors } from './errors.ts';
-import { chooseSource } from './names.ts';
+import { chooseSource, readGiven } from './names.ts';
 import { count, table } from './output.ts';
 
 interface DdlOptions extends CommonOptions {
@@ -48,7 +47,12 @@ export async function runDdlAccept(
     const message = 'one of --definition and --from-catalogue says what the table was like';
     usageError(context, commandErrors.COMMAND_INVALID({ message }));
   }
-  const createTable = definition === undefined ? null : await readDefinitionText(context, definition);
+  const createTable =
+    definition === undefined
+      ? null
+      : definition === '-'
+        ? await text(process.stdin)
+        : await readGiven(context, '--definition', definition);
   await answer(context, options, { kind: 'accept', createTable });
 }
 
@@ -99,16 +103,6 @@ function givenPosition(context: CommandContext, text: string): BinlogPosition {
   } catch (error) {
     if (isMysyncError(error)) usageError(context, error);
     throw error;
-  }
-}
-
-async function readDefinitionText(context: CommandContext, file: string): Promise<string> {
-  if (file === '-') return await text(process.stdin);
-  try {
-    return await readFile(file, 'utf8');
-  } catch (cause) {
-    const where = { option: '--definition', file };
-    usageError(context, commandErrors.COMMAND_VALUE_INVALID({ message: 'the file cannot be read', where, cause }));
   }
 }
 

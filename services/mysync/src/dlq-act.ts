@@ -1,13 +1,22 @@
-/** Retries or discards what a sink could not take; who asked for it, and what came of it, is written down before and after. */
+/**
+ * Retries or discards what a sink could not take; who asked for it, and what came of it, is written down before and after: of each partition when
+ * it is done, so that what fails behind it hides nothing.
+ */
 import { hostname, userInfo } from 'node:os';
 import { systemClock } from '@mysync/core';
-import type { Act, ActItem, DeskResult, ParkedKey } from '@mysync/writer';
+import type { Act, ActItem, DeskResult, ParkedKey, PoisonDesk } from '@mysync/writer';
 import type { DlqItem } from './dlq-items.ts';
 import type { DlqStream, Found } from './dlq-streams.ts';
 
 export type ActedItem = DlqItem & { readonly result: DeskResult['result'] };
 
-export async function actOn(stream: DlqStream, act: Act['act'], chosen: readonly Found[]): Promise<ActedItem[]> {
+/** What was done, partition by partition. */
+export async function* actOn(
+  stream: DlqStream,
+  act: Act['act'],
+  chosen: readonly Found[],
+): AsyncGenerator<readonly ActedItem[]> {
+  if (chosen.length === 0) return;
   const record = (phase: Act['phase'], items: readonly ActItem[]): Promise<void> =>
     stream.box.record([
       {
@@ -25,28 +34,49 @@ export async function actOn(stream: DlqStream, act: Act['act'], chosen: readonly
     'asked',
     chosen.map(({ item }) => actItem(item)),
   );
-  const done: ActedItem[] = [];
   for (const partition of new Set(chosen.map(({ item }) => item.partition))) {
     const here = chosen.filter(({ item }) => item.partition === partition);
-    const offsets = new Set(here.filter((each) => 'parked' in each).map(({ item }) => item.offset));
-    const letters = here.flatMap((each) => ('letter' in each ? [each.letter] : []));
-    const desk = stream.desk(partition);
-    const isChosen = (entry: ParkedKey): boolean => offsets.has(entry.first);
-    const parked = offsets.size === 0 ? [] : await desk[act === 'retry' ? 'release' : 'discard'](isChosen);
-    const reapplied = act === 'retry' && letters.length > 0 ? await desk.reapply(letters) : [];
-    for (const { item } of here) {
-      const results = item.kind === 'parked' ? parked : reapplied;
-      const found = results.find(({ first }) => first === item.offset);
-      // A parked key that is not there any more: its table was cleared, or somebody else was faster.
-      const result = found?.result ?? (act === 'discard' ? 'discarded' : 'superseded');
-      done.push({ ...item, ...(found === undefined ? {} : { code: found.code, reason: found.reason }), result });
+    for (const step of [parkedStep, letterStep]) {
+      const done = await step(stream.desk(partition), act, here);
+      if (done.length === 0) continue;
+      // told first: it is done, whether that can be written down or not
+      yield done;
+      await record(
+        'done',
+        done.map((each) => ({ ...actItem(each), result: each.result })),
+      );
     }
   }
-  await record(
-    'done',
-    done.map((each) => ({ ...actItem(each), result: each.result })),
+}
+
+type Step = (desk: PoisonDesk, act: Act['act'], here: readonly Found[]) => Promise<readonly ActedItem[]>;
+
+const parkedStep: Step = async (desk, act, here) => {
+  const items = here.flatMap((each) => ('parked' in each ? [each.item] : []));
+  if (items.length === 0) return [];
+  const offsets = new Set(items.map(({ offset }) => offset));
+  const isChosen = (entry: ParkedKey): boolean => offsets.has(entry.first);
+  return acted(items, act, await desk[act === 'retry' ? 'release' : 'discard'](isChosen));
+};
+
+const letterStep: Step = async (desk, act, here) => {
+  const found = here.flatMap((each) => ('letter' in each ? [each] : []));
+  if (found.length === 0) return [];
+  const results = act === 'retry' ? await desk.reapply(found.map(({ letter }) => letter)) : [];
+  return acted(
+    found.map(({ item }) => item),
+    act,
+    results,
   );
-  return done;
+};
+
+function acted(items: readonly DlqItem[], act: Act['act'], results: readonly DeskResult[]): readonly ActedItem[] {
+  return items.map((item) => {
+    const found = results.find(({ first }) => first === item.offset);
+    // A parked key that is not there any more: its table was cleared, or somebody else was faster.
+    const result = found?.result ?? (act === 'discard' ? 'discarded' : 'superseded');
+    return { ...item, ...(found === undefined ? {} : { code: found.code, reason: found.reason }), result };
+  });
 }
 
 function actItem({ id, kind, partition, offset, table: name, key, code }: DlqItem): ActItem {

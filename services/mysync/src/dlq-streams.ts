@@ -11,9 +11,10 @@ import {
   readRecord,
   type StoredLetter,
 } from '@mysync/writer';
-import { deadLetterSpec, openQuietTransport, openSink } from './compose.ts';
+import { deadLetterSpec, openLookedAtTransport, openSink, transportPlace } from './compose.ts';
 import { type CommandContext, type CommonOptions, requireConfig } from './context.ts';
 import { type DlqItem, letterItem, parkedItem } from './dlq-items.ts';
+import { Lifecycle } from './lifecycle.ts';
 import { requireName, tablePatterns } from './names.ts';
 
 /** Of which sink, source and table; what is left out means all of them. */
@@ -36,32 +37,45 @@ export interface DlqStream {
   desk(partition: number): PoisonDesk;
 }
 
+export interface DlqStreams {
+  readonly streams: readonly DlqStream[];
+  /** What is chosen but has no topic, each in words: nothing is known of it. */
+  readonly missing: readonly string[];
+  readonly transport: Transport;
+  readonly config: Config;
+}
+
 export async function withStreams(
   context: CommandContext,
   options: CommonOptions & DlqSelection,
-  use: (streams: readonly DlqStream[], transport: Transport, config: Config) => Promise<void>,
+  use: (opened: DlqStreams) => Promise<void>,
 ): Promise<void> {
   const { config } = requireConfig(context, options);
   const { signal } = context;
   if (options.sink !== undefined) requireName(context, 'sink', options.sink, Object.keys(config.sinks));
-  if (options.source !== undefined) requireName(context, 'source', options.source, Object.keys(config.sources));
+  const taken = Object.entries(config.sinks)
+    .filter(([name]) => options.sink === undefined || options.sink === name)
+    .map(([name, sink]) => ({ name, sources: sourcesOf(config, sink) }));
+  const sources = [...new Set(taken.flatMap((sink) => sink.sources))];
+  if (options.source !== undefined) requireName(context, 'source', options.source, sources);
   const wants = options.table === undefined ? () => true : tablePatterns(context, [options.table]);
-  const closers: (() => Promise<void>)[] = [];
+  const lifecycle = new Lifecycle();
   try {
-    const transport = await openQuietTransport(config);
-    closers.push(() => transport.close());
+    const transport = await openLookedAtTransport(config);
+    lifecycle.opened('transport', transport, (opened) => opened.close());
     const streams: DlqStream[] = [];
-    for (const [sink, sinkConfig] of Object.entries(config.sinks)) {
-      if (options.sink !== undefined && options.sink !== sink) continue;
-      for (const source of sourcesOf(config, sinkConfig)) {
+    const missing = new Set<string>();
+    for (const { name: sink, sources: own } of taken) {
+      for (const source of own) {
         if (options.source !== undefined && options.source !== source) continue;
-        const opened = await openStream(config, transport, { sink, source, wants, signal }, closers);
+        const opened = await openStream(config, transport, { sink, source, wants, signal }, lifecycle);
         if (opened !== null) streams.push(opened);
+        else missing.add(`no topic '${topicOf(config, source)}' yet at ${transportPlace(config)}`);
       }
     }
-    await use(streams, transport, config);
+    await use({ streams, missing: [...missing], transport, config });
   } finally {
-    for (const close of closers.reverse()) await close();
+    await lifecycle.closeNoting(context.output);
   }
 }
 
@@ -69,13 +83,13 @@ async function openStream(
   config: Config,
   transport: Transport,
   chosen: { readonly sink: string; readonly source: string; wants(table: TableRef): boolean; signal: AbortSignal },
-  closers: (() => Promise<void>)[],
+  lifecycle: Lifecycle,
 ): Promise<DlqStream | null> {
   const { sink: sinkName, source, wants, signal } = chosen;
   const topic = await transport.describeTopic(topicOf(config, source));
   if (topic === null) return null;
   const sink = await openSink(config, sinkName, source, silentLogger);
-  closers.push(() => sink.close());
+  lifecycle.opened(`sink ${sinkName}`, sink, (opened) => opened.close());
   const spec = { ...deadLetterSpec(config, sinkName, source), partitions: topic.partitions };
   const box = new LetterBox({ transport, spec, sink: sinkName, source, signal });
   const desk = (partition: number): PoisonDesk =>

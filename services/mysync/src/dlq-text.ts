@@ -3,10 +3,16 @@ import { type Act, isWithheld } from '@mysync/writer';
 import type { ActedItem } from './dlq-act.ts';
 import type { DlqItem } from './dlq-items.ts';
 import type { DlqSelection } from './dlq-streams.ts';
-import { count, table } from './output.ts';
+import { table } from './output.ts';
 
-export function itemsText(items: readonly DlqItem[], { sink, source, table: only }: DlqSelection): string {
+/** `missing`: in words, what there is no topic of, so that nothing can be known. */
+export function itemsText(
+  items: readonly DlqItem[],
+  missing: readonly string[],
+  { sink, source, table: only }: DlqSelection,
+): string {
   if (items.length === 0) {
+    if (missing.length > 0) return `Nothing is known: ${missing.join('; ')}.\n`;
     const isAll = sink === undefined && source === undefined && only === undefined;
     return isAll ? 'Nothing: the sinks took every change.\n' : 'Nothing of what was asked for is set aside.\n';
   }
@@ -24,14 +30,13 @@ export function itemsText(items: readonly DlqItem[], { sink, source, table: only
 }
 
 export function resultsText(results: readonly ActedItem[]): string {
-  if (results.length === 0) return 'Nothing to do.\n';
   const rows = results.map((each) => [
     each.id,
     `${each.table} ${each.key}`,
     each.result,
     each.result === 'refused' || each.result === 'gone' ? explain(each) : '',
   ]);
-  return `${table(rows)}${count(results.length, 'change')}\n`;
+  return table(rows);
 }
 
 function explain({ result, code, reason, kind, sink }: ActedItem): string {

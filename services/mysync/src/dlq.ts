@@ -9,6 +9,7 @@ import { type DlqSelection, type DlqStream, withStreams } from './dlq-streams.ts
 import { actsText, itemsText, resultsText } from './dlq-text.ts';
 import { commandErrors } from './errors.ts';
 import { EXIT, ExitRequest } from './exit-codes.ts';
+import { count } from './output.ts';
 
 interface DlqOptions extends CommonOptions, DlqSelection {
   readonly json?: boolean;
@@ -22,7 +23,7 @@ export async function runDlqList(
   context: CommandContext,
   options: DlqOptions & { readonly acts?: boolean },
 ): Promise<void> {
-  await withStreams(context, options, async (streams) => {
+  await withStreams(context, options, async ({ streams, missing }) => {
     const { result } = context.output;
     if (options.acts === true) {
       const acts = streams.flatMap((stream) => stream.acts);
@@ -30,13 +31,15 @@ export async function runDlqList(
       return;
     }
     const items = streams.flatMap(({ found }) => found.map(({ item }) => item));
-    result(options.json === true ? `${JSON.stringify(items)}\n` : itemsText(items, options));
+    result(options.json === true ? `${JSON.stringify(items)}\n` : itemsText(items, missing, options));
+    // where it is not the answer itself
+    if (options.json === true || items.length > 0) for (const each of missing) context.output.note(`${each}\n`);
   });
 }
 
 export async function runDlqShow(context: CommandContext, id: string, options: DlqOptions): Promise<void> {
-  await withStreams(context, options, async (streams, transport, config) => {
-    requireOneSink(context, id, streams);
+  await withStreams(context, options, async ({ streams, missing, transport, config }) => {
+    requireOneSink(context, id, streams, missing);
     for (const { found, acts, source, sink } of streams) {
       for (const each of found) {
         if (each.item.id !== id) continue;
@@ -70,24 +73,39 @@ export async function runDlqAct(
     usageError(context, commandErrors.COMMAND_INVALID({ message, remedy }));
   }
   const results: ActedItem[] = [];
-  await withStreams(context, options, async (streams) => {
-    for (const id of ids) requireOneSink(context, id, streams);
-    for (const stream of streams) {
-      const chosen = stream.found.filter(({ item }) => ids.length === 0 || ids.includes(item.id));
-      if (chosen.length > 0) results.push(...(await actOn(stream, act, chosen)));
-    }
-  });
   const { result } = context.output;
-  if (options.json === true) result(`${JSON.stringify(results)}\n`);
-  else result(resultsText(results));
+  try {
+    await withStreams(context, options, async ({ streams, missing }) => {
+      for (const id of ids) requireOneSink(context, id, streams, missing);
+      for (const each of missing) context.output.note(`${each}\n`);
+      for (const stream of streams) {
+        const chosen = stream.found.filter(({ item }) => ids.length === 0 || ids.includes(item.id));
+        for await (const done of actOn(stream, act, chosen)) {
+          results.push(...done);
+          if (options.json !== true) result(resultsText(done));
+        }
+      }
+    });
+  } finally {
+    // whatever ends the command: what was done by then is told
+    if (options.json !== true)
+      result(results.length === 0 ? 'Nothing was done.\n' : `${count(results.length, 'change')}\n`);
+    else result(`${JSON.stringify(results)}\n`);
+  }
   if (results.some((each) => each.result === 'refused' || each.result === 'gone')) throw new ExitRequest(EXIT.failed);
 }
 
 /** Ends the command when no sink has a change of this id, or several have: an id names a change of the log, which each sink takes or refuses for itself. */
-function requireOneSink(context: CommandContext, id: string, streams: readonly DlqStream[]): void {
+function requireOneSink(
+  context: CommandContext,
+  id: string,
+  streams: readonly DlqStream[],
+  missing: readonly string[],
+): void {
   const sinks = streams.filter(({ found }) => found.some(({ item }) => item.id === id)).map(({ sink }) => sink);
   if (sinks.length === 0) {
-    const message = `there is no change '${id}' that a sink could not take`;
+    const where = missing.length === 0 ? '' : ` (${missing.join('; ')})`;
+    const message = `there is no change '${id}' that a sink could not take${where}`;
     const remedy = 'mysync dlq list shows the ids; one that was settled meanwhile is not there any more.';
     usageError(context, commandErrors.COMMAND_NAME_UNKNOWN({ message, remedy, where: { id } }));
   }

@@ -86,7 +86,7 @@ function sourceTarget(config: Config, source: string): { host: string; port: num
 }
 
 /** null where there are several servers, or a certificate. */
-function sinkTarget(config: Config, name: string): { host: string; port: number } | null {
+export function sinkTarget(config: Config, name: string): { host: string; port: number } | null {
   const sink = required(config.sinks, name);
   if (sink.kind === 'redis') {
     const { hosts, encrypted } = redisStore(sink);
@@ -94,14 +94,22 @@ function sinkTarget(config: Config, name: string): { host: string; port: number 
   }
   const [node] = sink.nodes;
   const url = sink.nodes.length === 1 && node !== undefined ? new URL(node) : null;
-  return url?.protocol === 'http:' ? { host: url.hostname, port: Number(url.port || 80) } : null;
+  // an address of IPv6 is not told in the brackets that it has in a URL
+  return url?.protocol === 'http:'
+    ? { host: url.hostname.replace(/^\[|\]$/g, ''), port: Number(url.port || 80) }
+    : null;
 }
 
-function sinkSetting(config: Config, name: string, port: number): string {
+export function sinkSetting(config: Config, name: string, port: number): string {
   const sink = required(config.sinks, name);
-  if (sink.kind === 'elasticsearch') return `--sinks.${name}.nodes=http://127.0.0.1:${port}`;
+  if (sink.kind === 'elasticsearch') return `--sinks.${name}.nodes=${through(sink.nodes[0] ?? '', port)}`;
   if (sink.url === undefined) return `--sinks.${name}.hosts=127.0.0.1:${port}`;
-  const url = new URL(sink.url);
+  return `--sinks.${name}.url=${through(sink.url, port)}`;
+}
+
+/** The same URL, by another way: with its user, path and all. */
+function through(address: string, port: number): string {
+  const url = new URL(address);
   url.host = `127.0.0.1:${port}`;
-  return `--sinks.${name}.url=${url.href}`;
+  return url.href;
 }

@@ -1,6 +1,13 @@
 /** The table that a drill changes: whose it is, and that source and sink carry it. */
 import { type Config, plainTable } from '@mysync/config';
-import { formatTableRef, isMysyncError, silentLogger, systemClock, type TableRef } from '@mysync/core';
+import {
+  formatTableRef,
+  isMysyncError,
+  silentLogger,
+  systemClock,
+  type TableRef,
+  type TableSchema,
+} from '@mysync/core';
 import { DrillTable, drillErrors } from '@mysync/drill';
 import { type createMysqlSource, openFirst, type ServerSession } from '@mysync/source-mysql';
 import { required, sourceOptions } from './compose.ts';
@@ -18,13 +25,14 @@ export async function requireMapped(
   binlog: ReturnType<typeof createMysqlSource>,
   sink: { accepts(ref: TableRef): boolean },
   ref: TableRef,
-): Promise<void> {
+): Promise<TableSchema> {
   const captured = await binlog.tableSchemas();
-  const isCaptured = captured.some(({ database, table: name }) => database === ref.database && name === ref.table);
-  if (isCaptured && sink.accepts(ref)) return;
-  const message = isCaptured
-    ? `the sink has no rule for ${formatTableRef(ref)}`
-    : `the source does not capture ${formatTableRef(ref)}`;
+  const schema = captured.find(({ database, table: name }) => database === ref.database && name === ref.table);
+  if (schema !== undefined && sink.accepts(ref)) return schema;
+  const message =
+    schema !== undefined
+      ? `the sink has no rule for ${formatTableRef(ref)}`
+      : `the source does not capture ${formatTableRef(ref)}`;
   throw drillErrors.DRILL_TABLE_UNMAPPED({ message, where: { table: formatTableRef(ref) } });
 }
 

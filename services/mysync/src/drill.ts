@@ -2,12 +2,12 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sourcesOf } from '@mysync/config';
-import { makeFolder, systemClock } from '@mysync/core';
-import { type DrillReport, parsePlan, plannedFault, runDrill } from '@mysync/drill';
+import { errorForLog, makeFolder, systemClock } from '@mysync/core';
+import { type DrillReport, drillErrors, parsePlan, plannedFault, runDrill } from '@mysync/drill';
 import { createMysqlSource } from '@mysync/source-mysql';
 import { createLogger } from '@mysync/telemetry';
-import { Pipeline } from '@mysync/verifier';
-import { openCheckpoints, readCheckpoint } from './checkpoints.ts';
+import { Again, Pipeline } from '@mysync/verifier';
+import { CheckpointLook, openCheckpoints } from './checkpoints.ts';
 import { openSink, required, sourceOptions } from './compose.ts';
 import { type CommandContext, type CommonOptions, requireConfig, usageError } from './context.ts';
 import { manageProcesses, type Omitted } from './drill-processes.ts';
@@ -15,7 +15,7 @@ import { type DrillTableOptions, drillTableOf, openDrillTable, requireMapped } f
 import { commandErrors } from './errors.ts';
 import { EXIT, ExitRequest } from './exit-codes.ts';
 import { Lifecycle } from './lifecycle.ts';
-import { chooseSource, readGiven, requireName, wholeNumber } from './names.ts';
+import { chooseSource, MOST_SECONDS, readGiven, requireName, wholeNumber } from './names.ts';
 import { count, table } from './output.ts';
 
 interface DrillOptions extends CommonOptions, DrillTableOptions {
@@ -33,12 +33,13 @@ export async function runDrillVerb(context: CommandContext, options: DrillOption
   requireName(context, 'sink', options.sink, Object.keys(config.sinks));
   const sources = sourcesOf(config, required(config.sinks, options.sink));
   const source = chooseSource(context, sources, options.source);
-  const seconds = wholeNumber(context, '--seconds', options.seconds, 1);
-  const patienceMs = wholeNumber(context, '--patience', options.patience) * 1000;
+  const range = { least: 1, most: MOST_SECONDS };
+  const seconds = wholeNumber(context, '--seconds', options.seconds, range);
+  const patienceMs = wholeNumber(context, '--patience', options.patience, range) * 1000;
   const ref = drillTableOf(context, options.table);
   const planned =
     options.plan === undefined ? [] : parsePlan(await readGiven(context, '--plan', options.plan), options.plan);
-  const logger = createLogger({ level: 'warn' });
+  const logger = createLogger({ level: config.telemetry.logLevel });
   const { signal } = context;
   const lifecycle = new Lifecycle();
   context.allowStop(60_000);
@@ -57,7 +58,7 @@ export async function runDrillVerb(context: CommandContext, options: DrillOption
     lifecycle.opened('table', drillTable, (opened) => opened.close());
     await drillTable.create();
     lifecycle.opened('rows', drillTable, (opened) => opened.drop());
-    await requireMapped(binlog, sink, ref);
+    const schema = await requireMapped(binlog, sink, ref);
     const managed = await manageProcesses({
       config,
       path,
@@ -68,32 +69,38 @@ export async function runDrillVerb(context: CommandContext, options: DrillOption
       lifecycle,
       seconds,
     });
-    const reader = await binlog.openTable({ table: ref, chunkRows: 1000, signal });
-    lifecycle.opened('rows of the table', reader, (opened) => opened.close());
     const faults = [...managed.faults, ...planned.map((each) => plannedFault(each, signal))];
+    const again = new Again({
+      clock: systemClock,
+      signal,
+      patienceMs,
+      onRetry: (error, delayMs) =>
+        logger.warn({ error: errorForLog(error), waitMs: Math.round(delayMs) }, 'trying again'),
+    });
+    const requireAlive = (): void => {
+      for (const process of managed.processes) process.requireAlive();
+    };
+    const checkpoints = new CheckpointLook(config, source);
+    lifecycle.opened('checkpoint', checkpoints, (opened) => opened.close());
+    const loadCheckpoint = (): ReturnType<CheckpointLook['load']> => checkpoints.load();
     const report = await runDrill({
       table: drillTable,
-      reader,
+      schema,
+      openTable: () => binlog.openTable({ table: ref, chunkRows: 1000, signal }),
       currentPosition: () => binlog.currentPosition(),
       sink,
-      pipeline: new Pipeline({
-        loadCheckpoint: () => readCheckpoint(config, source),
-        sink,
-        clock: systemClock,
-        patienceMs,
-      }),
+      pipeline: new Pipeline({ loadCheckpoint, sink, again, requireAlive, clock: systemClock, patienceMs }),
+      again,
       faults,
       patienceMs,
-      requireAlive: () => {
-        for (const process of managed.processes) process.requireAlive();
-      },
+      requireAlive,
       onFault: (kind, at, of) => context.output.note(`${at}/${of} ${kind}\n`),
       clock: systemClock,
       signal,
     });
     await tell(context, options, { ...report, omitted: managed.omitted });
   } finally {
-    for (const { name, error } of await lifecycle.close()) context.output.note(`closing ${name} failed: ${error}\n`);
+    await lifecycle.closeNoting(context.output);
   }
 }
 
@@ -113,11 +120,24 @@ interface ToldReport extends DrillReport {
 
 async function tell(context: CommandContext, options: DrillOptions, report: ToldReport): Promise<void> {
   const ok = report.lost + report.wrong + report.stale === 0;
+  const { output } = context;
+  // printed first: an hour of faults must not be lost to a file that cannot be written
+  output.result(options.json === true ? `${JSON.stringify({ ok, ...report })}\n` : reportText(report));
   const file = join(options.folder, 'report.md');
-  await writeFile(file, reportText(report));
-  context.output.result(options.json === true ? `${JSON.stringify({ ok, ...report })}\n` : reportText(report));
-  context.output.note(`The report is in ${file}.\n`);
+  const error = await write(file, reportText(report));
+  output.note(error === null ? `The report is in ${file}.\n` : `${error}\n`);
   if (!ok) throw new ExitRequest(EXIT.findings);
+  if (error !== null) throw new ExitRequest(EXIT.failed);
+}
+
+async function write(file: string, text: string): Promise<Error | null> {
+  try {
+    await writeFile(file, text);
+    return null;
+  } catch (cause) {
+    const message = `the report cannot be written to ${file}`;
+    return drillErrors.DRILL_REPORT_UNWRITTEN({ message, where: { file }, cause });
+  }
 }
 
 function reportText(report: ToldReport): string {

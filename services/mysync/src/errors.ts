@@ -32,6 +32,11 @@ export const commandErrors = errorCatalogue({
       'Nothing was changed. Recover with the configuration that the reader ran with last (tables, keys, partitioning, partitions), then change it.',
     retriable: false,
   },
+  STATUS_LATE: {
+    remedy:
+      'It may be down, frozen, or cut off: look whether it runs and can be reached from here, then ask again. All else that status shows is right.',
+    retriable: true,
+  },
   CHECK_PATTERN_UNUSED: {
     remedy: 'Correct the pattern, create the table, or let the user see it (GRANT SELECT).',
     retriable: false,

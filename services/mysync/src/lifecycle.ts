@@ -1,3 +1,6 @@
+import { causeText } from '@mysync/core';
+import type { Output } from './output.ts';
+
 /** Started in order, closed in reverse. */
 export class Lifecycle {
   readonly #opened: { readonly name: string; close(): Promise<void> }[] = [];
@@ -19,5 +22,10 @@ export class Lifecycle {
       }
     }
     return failures;
+  }
+
+  /** Likewise; what failed is a note to whoever called, and hides no other error. */
+  async closeNoting({ note }: Pick<Output, 'note'>): Promise<void> {
+    for (const { name, error } of await this.close()) note(`closing ${name} failed: ${causeText(error)}\n`);
   }
 }

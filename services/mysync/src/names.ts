@@ -44,11 +44,22 @@ export function tablePatterns(context: CommandContext, patterns: readonly string
   }
 }
 
-export function wholeNumber(context: CommandContext, option: string, text: string, least = 0): number {
+/** No timer of Node's runs for longer. */
+export const MOST_SECONDS = 2_147_483;
+
+export function wholeNumber(
+  context: CommandContext,
+  option: string,
+  text: string,
+  { least = 0, most = Number.MAX_SAFE_INTEGER }: { readonly least?: number; readonly most?: number } = {},
+): number {
   const number = Number(text);
-  if (/^\d+$/.test(text) && Number.isSafeInteger(number) && number >= least) return number;
+  if (/^\d+$/.test(text) && number <= most && number >= least) return number;
+  const upTo = most === Number.MAX_SAFE_INTEGER ? '' : ` to ${most}`;
   const allowed =
-    option === '--from' ? 'earliest, latest, or an offset: a whole number from 0' : `a whole number from ${least}`;
+    option === '--from'
+      ? 'earliest, latest, or an offset: a whole number from 0'
+      : `a whole number from ${least}${upTo}`;
   const details = { message: `${option} is '${text}'`, remedy: `Allowed: ${allowed}.`, where: { option } };
   usageError(context, commandErrors.COMMAND_VALUE_INVALID(details));
 }

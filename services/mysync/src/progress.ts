@@ -50,6 +50,12 @@ export class ProgressDisplay {
     );
   }
 
+  /** The table is given up: whatever is printed next begins a line of its own. */
+  end(): void {
+    if (this.#drawn) this.#output.note('\n');
+    this.#drawn = false;
+  }
+
   #draw(line: string, done: boolean): void {
     const text = line.slice(0, Math.max(20, this.#output.columns - 1));
     this.#output.note(`${this.#drawn ? '\r\x1b[2K' : ''}${text}${done ? '\n' : ''}`);

@@ -11,6 +11,7 @@ import { openCheckpoints } from './checkpoints.ts';
 import { fingerprintOf, openQuietTransport, openSink, topicSpec } from './compose.ts';
 import { type CommandContext, type CommonOptions, requireConfig } from './context.ts';
 import { commandErrors } from './errors.ts';
+import { Lifecycle } from './lifecycle.ts';
 import { chooseSource } from './names.ts';
 import { table } from './output.ts';
 import { type MarkedPartition, planRecovery, type RecoveryPlan } from './recover-plan.ts';
@@ -29,14 +30,14 @@ interface OpenSink {
 export async function runRecover(context: CommandContext, options: RecoverOptions): Promise<void> {
   const { config } = requireConfig(context, options);
   const source = chooseSource(context, Object.keys(config.sources), options.source);
-  const closers: (() => Promise<void>)[] = [];
+  const lifecycle = new Lifecycle();
   try {
     const transport = await openQuietTransport(config);
-    closers.push(() => transport.close());
+    lifecycle.opened('transport', transport, (opened) => opened.close());
     const inTopic = config.checkpoint.kind === 'topic' ? transport : null;
     const logger = createLogger({ level: 'warn' });
     const store = await openCheckpoints({ config, logger, signal: context.signal }, source, inTopic);
-    closers.push(() => store.close());
+    lifecycle.opened('checkpoint', store, (opened) => opened.close());
     const checkpoint = await store.load();
     const where = { source };
     if (checkpoint?.snapshot.state === 'running') {
@@ -47,7 +48,7 @@ export async function runRecover(context: CommandContext, options: RecoverOption
     for (const [name, sinkConfig] of Object.entries(config.sinks)) {
       if (!sourcesOf(config, sinkConfig).includes(source)) continue;
       const sink = await openSink(config, name, source, silentLogger);
-      closers.push(() => sink.close());
+      lifecycle.opened(`sink ${name}`, sink, (opened) => opened.close());
       sinks.push({ name, sink });
     }
     if (checkpoint === null) {
@@ -65,7 +66,7 @@ export async function runRecover(context: CommandContext, options: RecoverOption
     const report = { source, done: options.yes === true, checkpoint: checkpoint.position, ...plan };
     context.output.result(options.json === true ? `${JSON.stringify(report)}\n` : reportText(report));
   } finally {
-    for (const close of closers.reverse()) await close();
+    await lifecycle.closeNoting(context.output);
   }
 }
 
@@ -80,6 +81,11 @@ async function wasNeverRead(parts: Omit<RecoveryOptions, 'checkpoint'>): Promise
     }
   }
   return true;
+}
+
+/** The checkpoint was put back by an earlier command, which was broken off: what sinks lack was looked at then. */
+interface Begun {
+  readonly begun: boolean;
 }
 
 interface OpenMarked extends MarkedPartition {
@@ -110,7 +116,7 @@ class Recovery {
     this.#options = options;
   }
 
-  async plan(): Promise<RecoveryPlan> {
+  async plan(): Promise<RecoveryPlan & Begun> {
     const { config, source, transport, checkpoint } = this.#options;
     const spec = topicSpec(config, source);
     const where = { source, topic: spec.name };
@@ -141,7 +147,7 @@ class Recovery {
         where: { ...where, sink: lost.sink, partition: lost.partition },
       });
     }
-    return plan;
+    return { ...plan, begun: isStarted };
   }
 
   /** The reader will read all tables again: `CapturedTables.findLacking`. */
@@ -233,11 +239,12 @@ class Recovery {
 }
 
 function reportText(
-  report: RecoveryPlan & {
-    readonly source: string;
-    readonly done: boolean;
-    readonly checkpoint: Checkpoint['position'];
-  },
+  report: RecoveryPlan &
+    Begun & {
+      readonly source: string;
+      readonly done: boolean;
+      readonly checkpoint: Checkpoint['position'];
+    },
 ): string {
   const text = [
     table([
@@ -245,7 +252,8 @@ function reportText(
       ['read again from', formatBinlogPosition(report.position)],
     ]).trimEnd(),
   ];
-  if (report.lagging.length === 0) text.push('No sink lags behind the checkpoint.');
+  if (report.begun) text.push('An earlier recovery was broken off: what is left is to put the sinks onto the new log.');
+  else if (report.lagging.length === 0) text.push('No sink lags behind the checkpoint.');
   for (const { sink, partition, row, position } of report.lagging) {
     const what = row === undefined ? `partition ${partition}` : `row ${row}, which is set aside`;
     text.push(`${sink} lags in ${what}: from ${position ?? 'an unknown place'}`);

@@ -1,9 +1,11 @@
 /** What the sinks could not take, counted for `mysync status`: keys that are set aside, and dead letters. */
 import type { Config } from '@mysync/config';
-import { silentLogger } from '@mysync/core';
+import { silentLogger, systemClock } from '@mysync/core';
+import type { Sink } from '@mysync/sink';
 import type { TopicDescription, Transport } from '@mysync/transport';
 import { type AppliedMarker, countByTable, LetterBox, parseMarker } from '@mysync/writer';
 import { deadLetterSpec, openSink } from './compose.ts';
+import { commandErrors } from './errors.ts';
 
 /** By table. */
 export type TableCounts = Readonly<Record<string, number>>;
@@ -26,6 +28,8 @@ export interface SinkPlace {
 const MOST_READ = 5_000;
 /** A glance waits no longer for a sink, or for its letters. */
 const ANSWER_MS = 5_000;
+/** Nor for its goodbye. */
+const CLOSE_MS = 500;
 
 /** The applied markers of these partitions, from the sink itself; null where it has none. Throws when the sink does not answer in time. */
 export async function storedMarkers(
@@ -39,10 +43,10 @@ export async function storedMarkers(
       const text = await sink.readMarker({ topic: topic.name, partition });
       return [partition, text === null ? null : parseMarker(text, { topic: topic.name, partition })];
     };
-    const late = `sink ${name} did not answer in ${ANSWER_MS} ms`;
+    const late = { message: `sink ${name} did not answer in ${ANSWER_MS} ms`, where: { sink: name } };
     return new Map(await inTime(late, async () => await Promise.all(partitions.map(read))));
   } finally {
-    await sink.close();
+    await letGo(sink);
   }
 }
 
@@ -54,7 +58,8 @@ export async function deadLetters(transport: Transport, place: SinkPlace): Promi
   const ranges = await transport.offsetRanges(spec.name);
   const records = ranges.reduce((sum, { earliest, end }) => sum + end - earliest, 0);
   if (records > MOST_READ) return { open: null, records };
-  const late = `the dead letters were not read in ${ANSWER_MS} ms`;
+  const message = `the dead letters were not read in ${ANSWER_MS} ms`;
+  const late = { message, where: { sink, topic: spec.name } };
   const { open } = await inTime(
     late,
     async (signal) => await new LetterBox({ transport, spec, sink, source, signal }).read(),
@@ -63,12 +68,26 @@ export async function deadLetters(transport: Transport, place: SinkPlace): Promi
   return { open: merged([countByTable(keys)]), records };
 }
 
-async function inTime<T>(late: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+/** A store that does not answer may not let go either: the process ends without it. */
+async function letGo(sink: Sink): Promise<void> {
+  const done = new AbortController();
+  try {
+    await Promise.race([sink.close().catch(() => undefined), systemClock.sleep(CLOSE_MS, done.signal)]);
+  } finally {
+    done.abort();
+  }
+}
+
+/** Throws STATUS_LATE. */
+async function inTime<T>(
+  late: { readonly message: string; readonly where: Readonly<Record<string, string>> },
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
   const abort = new AbortController();
   let deadline: NodeJS.Timeout | undefined;
   const end = new Promise<never>((_, reject) => {
     deadline = setTimeout(() => {
-      const error = new Error(late);
+      const error = commandErrors.STATUS_LATE(late);
       reject(error);
       abort.abort(error);
     }, ANSWER_MS);

@@ -21,6 +21,7 @@ test('of a halted partition everything that its error says is shown', () => {
   };
   const text = statusText({
     process: null,
+    topicsAt: '/var/lib/mysync/log',
     sources: [],
     sinks: [
       {
@@ -56,6 +57,7 @@ test('a partition that stands in another process before lost deletions is told t
   const given = { range: { earliest: 0, end: 9 }, committed: 7, running: undefined };
   const text = statusText({
     process: null,
+    topicsAt: '/var/lib/mysync/log',
     sources: [],
     sinks: [
       {
@@ -99,13 +101,13 @@ test('tables that the log does not hold whole are named', () => {
     missingTables: ['shop.b'],
     resyncingTables: ['shop.c', 'shop.d'],
   };
-  const text = statusText({ process: null, sources: [source], sinks: [], unknown: [] });
+  const text = statusText({ process: null, sources: [source], sinks: [], topicsAt: '', unknown: [] });
   assert.match(text, /complete tables +shop\.a\n/);
   assert.match(text, /without all rows +shop\.b\n/);
   assert.match(text, /being read again +shop\.c, shop\.d\n/);
   const whole = { ...source, missingTables: [], resyncingTables: [] };
   assert.doesNotMatch(
-    statusText({ process: null, sources: [whole], sinks: [], unknown: [] }),
+    statusText({ process: null, sources: [whole], sinks: [], topicsAt: '', unknown: [] }),
     /without all|being read/,
   );
 });

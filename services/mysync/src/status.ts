@@ -5,7 +5,7 @@ import { formatBinlogPosition, formatTableRef, type SourcePosition } from '@mysy
 import type { Transport } from '@mysync/transport';
 import { type AppliedMarker, countByTable, type PartitionStatus } from '@mysync/writer';
 import { readCheckpoint } from './checkpoints.ts';
-import { groupOf, openQuietTransport } from './compose.ts';
+import { groupOf, openLookedAtTransport, transportPlace } from './compose.ts';
 import { type CommandContext, type CommonOptions, requireConfig } from './context.ts';
 import { EXIT, ExitRequest } from './exit-codes.ts';
 import { count, errorText, table } from './output.ts';
@@ -74,6 +74,8 @@ export interface StatusReport {
   readonly process: { readonly version: string; readonly pid: number; readonly startedAt: string } | null;
   readonly sources: readonly SourceState[];
   readonly sinks: readonly SinkState[];
+  /** Where topics are looked for: the folder of the embedded log, or brokers. */
+  readonly topicsAt: string;
   /** What could not be found out. */
   readonly unknown: readonly { readonly part: string; readonly error: string }[];
 }
@@ -98,7 +100,7 @@ export async function statusReport(config: Config): Promise<StatusReport> {
   }
   const sinks: SinkState[] = [];
   try {
-    const transport = await openQuietTransport(config);
+    const transport = await openLookedAtTransport(config);
     try {
       for (const [sink, sinkConfig] of Object.entries(config.sinks)) {
         for (const source of sourcesOf(config, sinkConfig))
@@ -111,7 +113,7 @@ export async function statusReport(config: Config): Promise<StatusReport> {
     unknown.push({ part: 'transport', error: errorText(error) });
   }
   const process = live === null ? null : { version: live.version, pid: live.pid, startedAt: live.startedAt };
-  return { process, sources, sinks, unknown };
+  return { process, sources, sinks, topicsAt: transportPlace(config), unknown };
 }
 
 /** null when nobody answers: then nothing runs here, or its telemetry is off. */
@@ -254,7 +256,7 @@ export function statusText(report: StatusReport): string {
   for (const sink of report.sinks) {
     text.push('', `sink ${sink.sink} of ${sink.source}:${sink.detail === '' ? '' : ` ${sink.detail}`}`);
     if (sink.partitions.length === 0) {
-      text.push('  no topic yet');
+      text.push(`  no topic yet at ${report.topicsAt}`);
       continue;
     }
     const head = ['  partition', 'state', 'next', 'end', 'backlog', 'lag', ''];

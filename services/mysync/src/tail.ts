@@ -1,13 +1,13 @@
 /** `mysync tail`: messages of a topic as JSON lines. */
 import { type Config, topicOf } from '@mysync/config';
 import { isMysyncError } from '@mysync/core';
-import { createLogger, createMetrics } from '@mysync/telemetry';
+import { createLogger } from '@mysync/telemetry';
 import { type IncomingRecord, type OffsetRange, type Transport, transportErrors } from '@mysync/transport';
 import { decodeKey, type Json, MessageDecoder, messageToJson, payloadOf, rowToJson } from '@mysync/wire';
-import { openTransport } from './compose.ts';
+import { openLookedAtTransport, transportPlace } from './compose.ts';
 import { type CommandContext, type CommonOptions, requireConfig, usageError } from './context.ts';
 import { commandErrors } from './errors.ts';
-import { requireName, wholeNumber } from './names.ts';
+import { chooseSource, wholeNumber } from './names.ts';
 import { count } from './output.ts';
 
 export interface TailOptions extends CommonOptions {
@@ -29,10 +29,11 @@ export async function runTail(context: CommandContext, options: TailOptions): Pr
   const only = options.partition === undefined ? null : wholeNumber(context, '--partition', options.partition);
   const limit = options.limit === undefined ? Number.POSITIVE_INFINITY : wholeNumber(context, '--limit', options.limit);
   const logger = createLogger({ level: 'warn' });
-  const transport = await openTransport(config, { logger, metrics: createMetrics(), maintenance: false });
+  const transport = await openLookedAtTransport(config, logger);
   try {
     if ((await transport.describeTopic(topic)) === null) {
-      throw transportErrors.TRANSPORT_TOPIC_MISSING({ message: `there is no topic '${topic}'`, where: { topic } });
+      const message = `there is no topic '${topic}' at ${transportPlace(config)}`;
+      throw transportErrors.TRANSPORT_TOPIC_MISSING({ message, where: { topic } });
     }
     const ranges = await transport.offsetRanges(topic);
     if (only !== null && ranges[only] === undefined) {
@@ -109,14 +110,11 @@ function keyToJson(key: Uint8Array): Json {
 }
 
 function chooseTopic(context: CommandContext, config: Config, options: TailOptions): string {
-  if (options.topic !== undefined) return options.topic;
-  const names = Object.keys(config.sources);
-  const source = options.source ?? (names.length === 1 ? names[0] : undefined);
-  if (source === undefined) {
-    const message = 'there are several sources: which topic to read is not said';
-    const remedy = `Name a --source (${names.join(', ')}) or a --topic.`;
-    usageError(context, commandErrors.COMMAND_INVALID({ message, remedy }));
+  const { topic, source } = options;
+  if (topic === undefined) return topicOf(config, chooseSource(context, Object.keys(config.sources), source));
+  if (source !== undefined) {
+    const message = '--topic and --source are both given: a source says its topic by itself';
+    usageError(context, commandErrors.COMMAND_INVALID({ message, remedy: 'Leave out one of them.' }));
   }
-  requireName(context, 'source', source, names);
-  return topicOf(config, source);
+  return topic;
 }

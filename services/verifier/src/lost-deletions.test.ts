@@ -3,7 +3,9 @@ import { test } from 'node:test';
 import { isMysyncError, systemClock } from '@mysync/core';
 import type { ApplyBatch, ApplyOutcome, Sink } from '@mysync/sink';
 import { type AppliedMarker, formatMarker, type LostDeletions, parseMarker } from '@mysync/writer';
+import { Again } from './again.ts';
 import { LostDeletionsRepair } from './lost-deletions.ts';
+import type { TableReport } from './report.ts';
 
 const topic = { name: 'shop', id: 'topic-1', partitions: 2 };
 
@@ -51,8 +53,27 @@ class Markers {
 
 function repairOf(markers: Markers, ends: readonly number[] | null, patienceMs = 5_000): LostDeletionsRepair {
   const signal = new AbortController().signal;
-  return new LostDeletionsRepair({ sink: markers.sink, topic, ends, clock: systemClock, patienceMs, signal });
+  const again = new Again({ clock: systemClock, signal, patienceMs: 0, onRetry: () => undefined });
+  return new LostDeletionsRepair({ sink: markers.sink, topic, ends, clock: systemClock, patienceMs, again, signal });
 }
+
+/** Of a table that was compared. */
+function tableReport(unremoved = 0): TableReport {
+  const counts = {
+    rows: 1,
+    equal: 1,
+    different: 0,
+    missing: 0,
+    extra: 0,
+    expired: 0,
+    changing: 0,
+    unsettled: 0,
+    repaired: 0,
+  };
+  return { table: { database: 'shop', table: 'orders' }, ...counts, unremoved, seconds: 0, differences: [] };
+}
+
+const CLEAN = [tableReport()];
 
 const STOPPED: LostDeletions = { id: 'a', foundMs: 1, stoppedAt: 10 };
 const PASSED: LostDeletions = { id: 'b', foundMs: 1, until: 20 };
@@ -72,7 +93,7 @@ test('a partition that stands is told, unless the word is said: then it may go o
   markers.set(0, 26, { id: 'passed', foundMs: 1, until: 25 });
   await begun;
   assert.deepEqual(repair.partitions, [0]);
-  assert.equal((await repair.clear()).size, 0);
+  assert.equal((await repair.conclude(CLEAN, 0)).size, 0);
   assert.equal(markers.lost(0), undefined);
 });
 
@@ -92,7 +113,7 @@ test('what was passed, or put back, while tables were compared stays', async () 
   const repair = repairOf(markers, null);
   await repair.begin();
   markers.set(0, 40, { ...PASSED, id: 'another' });
-  assert.deepEqual([...(await repair.clear())], [[0, 'passed-again']]);
+  assert.deepEqual([...(await repair.conclude(CLEAN, 0))], [[0, 'passed-again']]);
   assert.equal(markers.lost(0)?.id, 'another');
   assert.equal(markers.lost(1), undefined);
 });
@@ -112,7 +133,7 @@ test('it stays where the store may have lost what it had confirmed, also right b
         moves += 1;
         if (moves === 1) markers.doubt('test');
       };
-    assert.deepEqual([...(await repair.clear())], [[0, 'doubt']], when);
+    assert.deepEqual([...(await repair.conclude(CLEAN, 0))], [[0, 'doubt']], when);
     assert.equal(markers.lost(0)?.id, PASSED.id);
   }
 });
@@ -128,7 +149,7 @@ test('a writer that moves the marker meanwhile is no reason', async () => {
     moves += 1;
     if (moves === 2) markers.set(0, 31, PASSED);
   };
-  assert.equal((await repair.clear()).size, 0);
+  assert.equal((await repair.conclude(CLEAN, 0)).size, 0);
   assert.equal(markers.lost(0), undefined);
 });
 
@@ -162,12 +183,12 @@ test('two at once: what the other has taken out of the markers is mended, whatev
   const second = repairOf(markers, null);
   await first.begin();
   await second.begin();
-  assert.equal((await first.clear()).size, 0);
+  assert.equal((await first.conclude(CLEAN, 0)).size, 0);
   markers.set(1, 40, { ...PASSED, id: 'another' });
   const third = repairOf(markers, null);
   await third.begin();
-  assert.equal((await third.clear()).size, 0);
-  assert.equal((await second.clear()).size, 0);
+  assert.equal((await third.conclude(CLEAN, 0)).size, 0);
+  assert.equal((await second.conclude(CLEAN, 0)).size, 0);
 });
 
 test('a marker that says nothing because the store was put back, before what was noted, is no mended one', async () => {
@@ -178,5 +199,23 @@ test('a marker that says nothing because the store was put back, before what was
   await repair.begin();
   // its writer has taken it over and not come to the stretch yet
   markers.set(0, 10);
-  assert.deepEqual([...(await repair.clear())], [[0, 'passed-again']]);
+  assert.deepEqual([...(await repair.conclude(CLEAN, 0))], [[0, 'passed-again']]);
+});
+
+test('a mark stays when no table was compared, one was skipped, or a row is left that may be gone', async () => {
+  const markers = new Markers();
+  markers.set(0, 30, PASSED);
+  markers.set(1, 30);
+  const repair = repairOf(markers, null);
+  await repair.begin();
+  for (const [tables, uncompared, why] of [
+    [[], 0, 'uncompared'],
+    [CLEAN, 1, 'uncompared'],
+    [[...CLEAN, tableReport(1)], 0, 'rows-left'],
+  ] as const) {
+    assert.deepEqual([...(await repair.conclude(tables, uncompared))], [[0, why]]);
+    assert.deepEqual(markers.lost(0), PASSED);
+  }
+  assert.equal((await repair.conclude(CLEAN, 0)).size, 0);
+  assert.equal(markers.lost(0), undefined);
 });

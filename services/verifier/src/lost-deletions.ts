@@ -10,7 +10,9 @@
  *    state and came here again, has another id.
  * 3. It goes only while the store lost nothing of what it had confirmed to this command: what was removed would be back. The marker is written once
  *    before that is asked, and moved by compare-and-set after it: a store that loses the removals behind that loses the writing as well.
- * 4. Where it is gone already another verify took it out, under these rules, whatever the id was by then: everything that was passed is mended.
+ * 4. It goes only when every captured table of the sink was compared, and none holds a row that may be gone: which partitions the rows of a table that
+ *    was not compared are in is not known.
+ * 5. Where it is gone already another verify took it out, under these rules, whatever the id was by then: everything that was passed is mended.
  *    Not so where the marker stands before the place that was noted: the store was put back, and its writer has yet to come to the stretch.
  *
  * Why no row stays: a row whose deletion was lost is not in the table, and its record is older than the comparison, so it is extra. It goes under a
@@ -22,8 +24,10 @@ import type { Checkpoint } from '@mysync/checkpoint';
 import { type Clock, isMysyncError } from '@mysync/core';
 import type { Sink } from '@mysync/sink';
 import { MarkerHold } from '@mysync/writer';
+import type { Again } from './again.ts';
 import { verifierErrors } from './errors.ts';
 import { deletionsLost, patience } from './pipeline.ts';
+import type { TableReport } from './report.ts';
 
 export interface LostDeletionsRepairOptions {
   readonly sink: Sink;
@@ -32,13 +36,20 @@ export interface LostDeletionsRepairOptions {
   readonly ends: readonly number[] | null;
   readonly clock: Clock;
   readonly patienceMs: number;
+  readonly again: Again;
   readonly signal: AbortSignal;
 }
 
 /** Why what the markers say still stands. */
 export type StandingReason =
+  /** A captured table of the sink was not compared. */
+  | 'uncompared'
+  /** Rows stand in the sink that may be gone from the source. */
+  | 'rows-left'
   /** A forgotten stretch was passed, or the sink put back to an older state, while tables were compared. */
   | 'passed-again'
+  /** The writer moved the marker each time that it was to be taken over. */
+  | 'busy'
   /** The store may have lost what it had confirmed. */
   | 'doubt';
 
@@ -89,7 +100,7 @@ export class LostDeletionsRepair {
       let stuck: Error | null = null;
       // One that stands for another reason keeps nobody from the word.
       for (const each of waiting) {
-        const before = await this.#before(each);
+        const before = await this.#options.again.call(() => this.#before(each));
         if (before === null) continue;
         left.push(each);
         if (!each.isPatient(String(before.next))) stuck ??= standsStill(topic.name, each.partition, before);
@@ -102,14 +113,23 @@ export class LostDeletionsRepair {
     this.#doubts = 0;
   }
 
-  /** After the last table, all of them without a row that is too much. Says what keeps a partition from being as good as any other. */
-  async clear(): Promise<ReadonlyMap<number, StandingReason>> {
+  /**
+   * After the last table; `uncompared`: how many captured tables of the sink are not among them. Says what keeps a partition from being as good as any
+   * other.
+   */
+  async conclude(tables: readonly TableReport[], uncompared: number): Promise<ReadonlyMap<number, StandingReason>> {
+    if (tables.length === 0 || uncompared > 0) return this.#allStanding('uncompared');
+    if (tables.some(({ unremoved }) => unremoved > 0)) return this.#allStanding('rows-left');
     const standing = new Map<number, StandingReason>();
     for (const [partition, noted] of this.#noted) {
       const why = await this.#clear(partition, noted);
       if (why !== null) standing.set(partition, why);
     }
     return standing;
+  }
+
+  #allStanding(why: StandingReason): ReadonlyMap<number, StandingReason> {
+    return new Map(this.partitions.map((partition) => [partition, why]));
   }
 
   /** Says the word where it is asked for. null: what it is about is passed, and noted. */
@@ -135,18 +155,19 @@ export class LostDeletionsRepair {
 
   async #clear(partition: number, noted: Noted): Promise<StandingReason | null> {
     const hold = this.#hold(partition);
-    for (;;) {
-      const held = await hold.hold();
-      if (held !== null && held.marker.lost === undefined && held.marker.nextOffset >= noted.next) return null;
-      if (held?.marker.lost?.id !== noted.id) return 'passed-again';
-      if (this.#doubts > 0) return 'doubt';
-      const { lost: _, ...marker } = held.marker;
-      try {
+    try {
+      for (;;) {
+        const held = await hold.hold();
+        if (held !== null && held.marker.lost === undefined && held.marker.nextOffset >= noted.next) return null;
+        if (held?.marker.lost?.id !== noted.id) return 'passed-again';
+        if (this.#doubts > 0) return 'doubt';
+        const { lost: _, ...marker } = held.marker;
         if (await hold.replace(held, marker)) return null;
-      } catch (error) {
-        if (isMysyncError(error) && error.retriable) return 'doubt';
-        throw error;
       }
+    } catch (error) {
+      if (isMysyncError(error, 'WRITER_BUSY')) return 'busy';
+      if (isMysyncError(error) && error.retriable) return 'doubt';
+      throw error;
     }
   }
 

@@ -14,12 +14,16 @@ import {
 } from '@mysync/core';
 import type { Sink, StreamRef } from '@mysync/sink';
 import { type AppliedMarker, type ParkedKey, parseMarker } from '@mysync/writer';
+import type { Again } from './again.ts';
 import { verifierErrors } from './errors.ts';
 
 export interface PipelineOptions {
   /** The reader's newest checkpoint; null when there is none. */
   loadCheckpoint(): Promise<Checkpoint | null>;
   readonly sink: Sink;
+  readonly again: Again;
+  /** Before each look: throws what says that waiting is in vain. */
+  requireAlive?(): void;
   readonly clock: Clock;
   /** How long nothing may move before it is said that nothing runs. */
   readonly patienceMs: number;
@@ -66,7 +70,7 @@ export class Pipeline {
   async #published(position: SourcePosition, signal: AbortSignal): Promise<Checkpoint> {
     const isPatient = patience(this.#options.clock, this.#options.patienceMs);
     for (;;) {
-      const checkpoint = await this.#options.loadCheckpoint();
+      const checkpoint = await this.#look(() => this.#options.loadCheckpoint());
       const reached = checkpoint?.position ?? NO_POSITION;
       if (checkpoint !== null && reached.file !== '' && compareBinlogPositions(reached, position) >= 0)
         return checkpoint;
@@ -79,7 +83,7 @@ export class Pipeline {
   async #applied(stream: StreamRef, offset: number, signal: AbortSignal): Promise<AppliedMarker | null> {
     const isPatient = patience(this.#options.clock, this.#options.patienceMs);
     for (;;) {
-      const text = await this.#options.sink.readMarker(stream);
+      const text = await this.#look(() => this.#options.sink.readMarker(stream));
       const marker = text === null ? null : parseMarker(text, { ...stream });
       const next = marker?.nextOffset ?? 0;
       if (next > offset) return marker;
@@ -92,6 +96,14 @@ export class Pipeline {
       }
       await this.#options.clock.sleep(POLL_MS, signal);
     }
+  }
+
+  async #look<T>(ask: () => Promise<T>): Promise<T> {
+    const { again, requireAlive } = this.#options;
+    return await again.call(() => {
+      requireAlive?.();
+      return ask();
+    });
   }
 }
 

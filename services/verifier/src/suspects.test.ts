@@ -52,12 +52,12 @@ test('a row that is right once was a change under way', () => {
   const wrong: Sighting = { row: row('a'), verdict: verdict('missing', null) };
   const suspects = seen(wrong, wrong, { row: row('a'), verdict: verdict('equal', 6n) });
   assert.equal(suspects.open.length, 0);
-  assert.equal(suspects.cleared, 1);
+  assert.equal(suspects.right.size, 1);
   assert.deepEqual(suspects.found, []);
 });
 
 test('a row that both sides lost is right; one that only the source lost is extra', () => {
-  assert.equal(seen({ row: null, verdict: verdict('missing', null) }).cleared, 1);
+  assert.equal(seen({ row: null, verdict: verdict('missing', null) }).right.size, 1);
   const extra: Sighting = { row: null, verdict: verdict('different', 5n) };
   assert.deepEqual(
     seen(extra, extra, extra).found.map(({ kind }) => kind),
@@ -70,7 +70,7 @@ test('a hot row is changing, not wrong; one whose record does not follow is unse
     ...[1n, 2n, 3n, 4n].map((version) => ({ row: row(`v${version}`), verdict: verdict('different', version) })),
   );
   assert.equal(hot.open.length, 0);
-  assert.equal(hot.changing, 1);
+  assert.equal(hot.hot.size, 1);
   const stuck = seen(...['a', 'b', 'c', 'd'].map((v) => ({ row: row(v), verdict: verdict('different', 1n) })));
   stuck.giveUp();
   assert.deepEqual(

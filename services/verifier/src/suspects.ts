@@ -35,8 +35,8 @@ export class Suspects {
     { readonly suspect: Suspect; text: string; times: number; last: Sighting | null; moves: number }
   >();
   readonly #found: Finding[] = [];
-  #cleared = 0;
-  #changing = 0;
+  readonly #right = new Set<string>();
+  readonly #hot = new Set<string>();
 
   constructor(suspects: readonly Suspect[]) {
     for (const suspect of suspects)
@@ -51,14 +51,14 @@ export class Suspects {
     return this.#found;
   }
 
-  /** How many turned out to be right. */
-  get cleared(): number {
-    return this.#cleared;
+  /** Targets that turned out to be right. */
+  get right(): ReadonlySet<string> {
+    return this.#right;
   }
 
-  /** Rows that changed at every look, and whose record followed: hot, not wrong. */
-  get changing(): number {
-    return this.#changing;
+  /** Of rows that changed at every look, and whose record followed: hot, not wrong, and not seen right. */
+  get hot(): ReadonlySet<string> {
+    return this.#hot;
   }
 
   see(target: string, sighting: Sighting): void {
@@ -67,14 +67,14 @@ export class Suspects {
     const kind = kindOf(sighting);
     if (kind === null) {
       this.#open.delete(target);
-      this.#cleared++;
+      this.#right.add(target);
       return;
     }
     const text = `${sighting.row === null ? '' : rowText(sighting.row)} ${kind} ${sighting.verdict.version}`;
     if (entry.last !== null && entry.last.verdict.version !== sighting.verdict.version) entry.moves++;
     if (entry.moves >= HOT_MOVES) {
       this.#open.delete(target);
-      this.#changing++;
+      this.#hot.add(target);
       return;
     }
     entry.times = entry.text === text ? entry.times + 1 : 1;

@@ -11,27 +11,32 @@
  * 6. A row that is set aside because the log withholds it is repaired like any other, and released once it is right: as far as the repair's
  *    version covers it, and in the marker only (`releaseMended`).
  * 7. Where the log had forgotten deletions, rows that are set aside and gone from the source are mended and released likewise: their deletion may never come.
- * 8. Repaired is only what was looked at afterwards, and right.
+ * 8. Repaired is only what was looked at afterwards, and right. A row that turned hot under the repair is neither wrong nor repaired: it is changing.
+ * 9. What fails in passing is done again (`Again`): a lost connection to source, sink or checkpoint ends nothing. All that is done here may be done twice.
  */
 import { type Clock, formatTableRef, type SourcePosition } from '@mysync/core';
 import type { Sink, StoredRecord } from '@mysync/sink';
-import type { SnapshotProgress, TableReader } from '@mysync/source-mysql';
+import type { SnapshotProgress } from '@mysync/source-mysql';
 import { causeOf, parkedName } from '@mysync/writer';
+import type { Again } from './again.ts';
 import { verifierErrors } from './errors.ts';
 import { NONE_PARKED, type PlacedRow, parkedRowsOf, refusedTargets } from './hindrances.ts';
 import { KeySet } from './key-set.ts';
 import type { Pipeline, Settled } from './pipeline.ts';
 import { type Difference, type Hindrance, MAX_EXAMPLES, type TableReport } from './report.ts';
 import { RowDecoder, type SourceRecord, type UnstorableRow } from './source-rows.ts';
+import { SteadyInspector } from './steady-inspector.ts';
+import type { SteadyTable } from './steady-table.ts';
 import { type Finding, type Suspect, Suspects } from './suspects.ts';
 import { releaseMended, repairVersion } from './withheld.ts';
 
 export interface TableVerifierOptions {
-  readonly reader: TableReader;
+  readonly reader: SteadyTable;
   currentPosition(): Promise<SourcePosition>;
   /** Its schemas are prepared by the verifier. */
   readonly sink: Sink;
   readonly pipeline: Pipeline;
+  readonly again: Again;
   readonly repair: boolean;
   /** 0: as fast as it goes. */
   readonly rowsPerSecond: number;
@@ -51,14 +56,18 @@ interface Repair {
   /** Targets that are right afterwards. */
   readonly done: ReadonlySet<string>;
   readonly refused: ReadonlyMap<string, Hindrance>;
+  /** Targets that were written over since by changes that go on. */
+  readonly hot: ReadonlySet<string>;
 }
 
-const NOTHING: Repair = { done: new Set(), refused: new Map() };
+const NOTHING: Repair = { done: new Set(), refused: new Map(), hot: new Set() };
 
 export class TableVerifier {
   readonly #options: TableVerifierOptions;
   readonly #decoder: RowDecoder;
+  readonly #inspector: SteadyInspector;
   readonly #seen = new KeySet();
+  readonly #unstorable = new KeySet();
   readonly #differences: Difference[] = [];
   /** Rows whose changes were set aside when everything else had arrived. */
   #parked = NONE_PARKED;
@@ -77,14 +86,15 @@ export class TableVerifier {
 
   constructor(options: TableVerifierOptions) {
     this.#options = options;
-    const { sink } = options;
-    this.#decoder = new RowDecoder(sink.inspector, async ({ schema }) => await sink.prepare(schema));
+    const { sink, again } = options;
+    this.#inspector = new SteadyInspector(sink.inspector, again);
+    this.#decoder = new RowDecoder(sink.inspector, ({ schema }) => again.call(() => sink.prepare(schema)));
   }
 
   async run(): Promise<TableReport> {
-    const { clock, reader, sink } = this.#options;
+    const { clock, reader, sink, again } = this.#options;
     const startedAt = clock.monotonic();
-    await sink.prepare(reader.schema);
+    await again.call(() => sink.prepare(reader.schema));
     const before = await this.#settle();
     await this.#compareRows();
     await this.#findExtras(before);
@@ -95,12 +105,13 @@ export class TableVerifier {
   }
 
   async #compareRows(): Promise<void> {
-    const { reader, sink, signal, clock, rowsPerSecond } = this.#options;
+    const { reader, signal, clock, rowsPerSecond } = this.#options;
     const startedAt = clock.monotonic();
     let suspects: Suspect[] = [];
     for await (const chunk of reader.chunks()) {
-      const rows = await this.#decoder.decode(chunk, (row) => this.#noteUnstorable(row));
-      const verdicts = await sink.inspector.compare(rows, signal);
+      const decoded = await this.#decoder.decode(chunk, (row) => this.#noteUnstorable(row));
+      const rows = reader.cameAgain ? decoded.filter(({ target }) => !this.#seen.has(target)) : decoded;
+      const verdicts = await this.#inspector.compare(rows, signal);
       for (const [at, row] of rows.entries()) {
         const state = verdicts[at]?.state;
         this.#seen.add(row.target);
@@ -108,7 +119,7 @@ export class TableVerifier {
         else if (state === 'expired') this.#counts.expired++;
         else suspects.push(row);
       }
-      this.#counts.rows += chunk.length;
+      this.#counts.rows += chunk.length - (decoded.length - rows.length);
       if (suspects.length >= MAX_SUSPECTS) {
         await this.#judge(suspects);
         suspects = [];
@@ -128,24 +139,24 @@ export class TableVerifier {
       await this.#look(suspects);
     }
     suspects.giveUp();
-    this.#counts.equal += suspects.cleared;
-    this.#counts.changing += suspects.changing;
+    this.#counts.equal += suspects.right.size;
+    this.#counts.changing += suspects.hot.size;
     await this.#report(suspects.found);
   }
 
   /** Each open suspect in the source first, then in the sink. */
   async #look(suspects: Suspects): Promise<void> {
-    const { reader, sink, signal } = this.#options;
+    const { reader, signal } = this.#options;
     const { open } = suspects;
     const rows = await this.#decoder.decode(await reader.rows(open.map(({ key }) => key)));
-    const verdicts = await sink.inspector.compare(rows, signal);
+    const verdicts = await this.#inspector.compare(rows, signal);
     const found = new Set(rows.map(({ target }) => target));
     for (const [at, row] of rows.entries()) {
       const verdict = verdicts[at];
       if (verdict !== undefined) suspects.see(row.target, { row, verdict });
     }
     const gone = open.map(({ target }) => target).filter((target) => !found.has(target));
-    const stored = await sink.inspector.find(reader.table, gone, signal);
+    const stored = await this.#inspector.find(reader.table, gone, signal);
     for (const [at, target] of gone.entries()) {
       const record = stored[at] ?? null;
       const state = record === null ? 'missing' : 'different';
@@ -154,12 +165,12 @@ export class TableVerifier {
   }
 
   async #findExtras(before: Settled): Promise<void> {
-    const { reader, sink, signal } = this.#options;
+    const { reader, signal } = this.#options;
     const limit = repairVersion(before);
     const { name: topic, partitions } = before.topic;
     const streams = Array.from({ length: partitions }, (_, partition) => ({ topic, partition }));
     const candidates = new Map<string, StoredRecord>();
-    for await (const page of sink.inspector.records(reader.table, streams, signal)) {
+    for await (const page of this.#inspector.records(reader.table, streams, signal)) {
       for (const record of page) {
         if (record.version <= limit && !this.#seen.has(record.target)) candidates.set(record.target, record);
       }
@@ -183,7 +194,7 @@ export class TableVerifier {
   }
 
   async #removeExtras(extras: readonly string[], settled: Settled): Promise<Repair> {
-    const { reader, sink, clock, signal } = this.#options;
+    const { reader, signal } = this.#options;
     const held = this.#heldTargets();
     const orphans = await this.#orphans();
     for (const { target } of orphans) if (target !== null) held.delete(target);
@@ -193,19 +204,19 @@ export class TableVerifier {
     const done = new Set<string>();
     for (let from = 0; from < targets.length; from += MAX_SUSPECTS) {
       const page = targets.slice(from, from + MAX_SUSPECTS);
-      const refusals = await sink.inspector.remove(reader.table, page, version, signal);
+      const refusals = await this.#inspector.remove(reader.table, page, version, signal);
       for (const [target, hindrance] of refusedTargets(refusals, page)) refused.set(target, hindrance);
-      const left = await sink.inspector.find(reader.table, page, signal);
+      const left = await this.#inspector.find(reader.table, page, signal);
       for (const [at, target] of page.entries()) {
         // a newer record is that of a row which has come since
         if ((left[at]?.version ?? LAST_VERSION) > version) done.add(target);
       }
     }
     const right = orphans.filter(({ target }) => target !== null && done.has(target));
-    await releaseMended({ sink, clock, signal, settled, right });
+    await this.#releaseMended(settled, right);
     await this.#release(settled, done);
     await this.#settle();
-    return { done, refused };
+    return { done, refused, hot: new Set() };
   }
 
   /** Rows that are set aside where deletions were lost, and gone from the source. */
@@ -221,12 +232,12 @@ export class TableVerifier {
 
   /** Drops what the sink does not hold any more in this version. */
   async #keepStored(candidates: Map<string, StoredRecord>): Promise<Settled> {
-    const { reader, sink, signal } = this.#options;
+    const { reader, signal } = this.#options;
     const settled = await this.#settle();
     const targets = [...candidates.keys()];
     for (let from = 0; from < targets.length; from += MAX_SUSPECTS) {
       const page = targets.slice(from, from + MAX_SUSPECTS);
-      const stored = await sink.inspector.find(reader.table, page, signal);
+      const stored = await this.#inspector.find(reader.table, page, signal);
       for (const [at, target] of page.entries()) {
         if (stored[at]?.version !== candidates.get(target)?.version) candidates.delete(target);
       }
@@ -237,6 +248,10 @@ export class TableVerifier {
   async #report(findings: readonly Finding[]): Promise<void> {
     const repair = this.#options.repair ? await this.#repair(findings) : NOTHING;
     for (const { kind, target, verdict } of findings) {
+      if (repair.hot.has(target)) {
+        this.#counts.changing++;
+        continue;
+      }
       const version = verdict.version === null ? null : String(verdict.version);
       this.#note({ kind, target, fields: verdict.fields, version, ...this.#outcomeOf(target, repair) });
     }
@@ -250,7 +265,7 @@ export class TableVerifier {
 
   async #repair(findings: readonly Finding[]): Promise<Repair> {
     if (findings.length === 0) return NOTHING;
-    const { reader, sink, signal } = this.#options;
+    const { reader, signal } = this.#options;
     const settled = await this.#settle();
     const version = repairVersion(settled);
     const held = this.#heldTargets();
@@ -258,13 +273,14 @@ export class TableVerifier {
     const rows = await this.#decoder.decode(await reader.rows(free.map(({ key }) => key)));
     const refused = new Map<string, Hindrance>();
     for (const [partition, group] of groupByPartition(rows, settled.topic.partitions)) {
-      const refusals = await sink.inspector.rewrite({ topic: settled.topic.name, partition }, group, version, signal);
+      const stream = { topic: settled.topic.name, partition };
+      const refusals = await this.#inspector.rewrite(stream, group, version, signal);
       const targets = group.map(({ target }) => target);
       for (const [target, hindrance] of refusedTargets(refusals, targets)) refused.set(target, hindrance);
     }
     const found = new Set(rows.map(({ target }) => target));
     const gone = free.map(({ target }) => target).filter((target) => !found.has(target));
-    const refusals = await sink.inspector.remove(reader.table, gone, version, signal);
+    const refusals = await this.#inspector.remove(reader.table, gone, version, signal);
     for (const [target, hindrance] of refusedTargets(refusals, gone)) refused.set(target, hindrance);
     const again = new Suspects(findings);
     for (let round = 1; again.open.length > 0 && round <= MAX_ROUNDS; round++) {
@@ -272,12 +288,11 @@ export class TableVerifier {
       if (again.open.length > 0) await this.#settle();
     }
     again.giveUp();
-    const wrong = new Set(again.found.map(({ target }) => target));
-    const done = new Set(findings.map(({ target }) => target).filter((target) => !wrong.has(target)));
+    const { right: done, hot } = again;
     await this.#release(settled, done);
     // what was set aside meanwhile
     await this.#settle();
-    return { done, refused };
+    return { done, refused, hot };
   }
 
   /** Rows that a repair leaves alone. */
@@ -289,39 +304,38 @@ export class TableVerifier {
 
   /** Those of the targets that are set aside because the log withholds their rows; the sink holds the rows as they were at `settled`, or newer. */
   async #release(settled: Settled, targets: ReadonlySet<string>): Promise<void> {
-    const { sink, clock, signal } = this.#options;
     const right = this.#parked.withheld.filter(({ target }) => target !== null && targets.has(target));
-    await releaseMended({ sink, clock, signal, settled, right });
+    await this.#releaseMended(settled, right);
+  }
+
+  async #releaseMended(settled: Settled, right: readonly PlacedRow[]): Promise<void> {
+    const { sink, clock, signal, again } = this.#options;
+    await again.call(() => releaseMended({ sink, clock, signal, settled, right }));
   }
 
   /** What is set aside though it is right: the sink has no column that was too large, or a repair was killed before it released the row. */
   async #releaseRight(): Promise<void> {
-    const { reader, sink, clock, signal } = this.#options;
+    const { reader, signal } = this.#options;
     const settled = await this.#settle();
     await this.#releaseGone(settled);
     const { withheld } = this.#parked;
     if (withheld.length === 0) return;
     const rows = await this.#decoder.decode(await reader.rows(withheld.map(({ key }) => key)), () => undefined);
-    const verdicts = await sink.inspector.compare(rows, signal);
+    const verdicts = await this.#inspector.compare(rows, signal);
     const equal = new Set<string>();
     for (const [at, { keyBytes }] of rows.entries()) {
       if (verdicts[at]?.state === 'equal') equal.add(Buffer.from(keyBytes).toString('base64'));
     }
-    await releaseMended({
-      sink,
-      clock,
-      signal,
-      settled,
-      right: withheld.filter(({ entry }) => equal.has(entry.key)),
-    });
+    const right = withheld.filter(({ entry }) => equal.has(entry.key));
+    await this.#releaseMended(settled, right);
   }
 
   /** What is set aside where deletions were lost, though neither side has the row. */
   async #releaseGone(settled: Settled): Promise<void> {
-    const { reader, sink, clock, signal } = this.#options;
+    const { reader, signal } = this.#options;
     const orphans = await this.#orphans();
     const named = orphans.flatMap((row) => (row.target === null ? [] : [{ row, target: row.target }]));
-    const stored = await sink.inspector.find(
+    const stored = await this.#inspector.find(
       reader.table,
       named.map(({ target }) => target),
       signal,
@@ -329,12 +343,14 @@ export class TableVerifier {
     const right = named.flatMap(({ row }, at) => (stored[at] === null ? [row] : []));
     // which record is theirs cannot be told: there is none when no record is too much
     if (this.#counts.unremoved === 0) right.push(...orphans.filter(({ target }) => target === null));
-    await releaseMended({ sink, clock, signal, settled, right });
+    await this.#releaseMended(settled, right);
   }
 
   /** No change under way explains it: while the source has the row, the sink cannot. */
   #noteUnstorable({ key, error }: UnstorableRow): void {
     const entry = { key: Buffer.from(key).toString('base64') };
+    if (this.#unstorable.has(entry.key)) return;
+    this.#unstorable.add(entry.key);
     const hindrance = this.#parked.nowhere.get(entry.key) ?? ({ kind: 'refused', ...causeOf(error) } as const);
     const target = parkedName(entry);
     this.#note({ kind: 'missing', target, fields: [], version: null, repaired: false, hindrance });
@@ -348,8 +364,8 @@ export class TableVerifier {
   }
 
   async #settle(): Promise<Settled> {
-    const { pipeline, currentPosition, reader, sink, signal } = this.#options;
-    const settled = await pipeline.settled(await currentPosition(), signal);
+    const { pipeline, currentPosition, reader, sink, again, signal } = this.#options;
+    const settled = await pipeline.settled(await again.call(currentPosition), signal);
     this.#parked = parkedRowsOf(settled.parked, reader.schema, sink.inspector);
     return settled;
   }

@@ -25,7 +25,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'libs/sink-elasticsearch': ['core', 'mapping', 'sink', 'telemetry', '@elastic/elasticsearch'],
   'services/reader': ['core', 'flow', 'telemetry', 'wire', 'source-mysql', 'checkpoint', 'transport'],
   'services/drill': ['core', 'sink', 'source-mysql', 'verifier', 'mysql2'],
-  'services/verifier': ['core', 'wire', 'checkpoint', 'sink', 'source-mysql', 'writer'],
+  'services/verifier': ['core', 'flow', 'wire', 'checkpoint', 'sink', 'source-mysql', 'writer'],
   'services/writer': ['core', 'flow', 'telemetry', 'wire', 'sink', 'transport'],
 };
 

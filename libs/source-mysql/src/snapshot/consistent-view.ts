@@ -18,12 +18,12 @@ import { sourceErrors } from '../errors.ts';
 import { quoteTable } from '../server/dialect.ts';
 import { currentPosition, mariadbGtidSet } from '../server/log-state.ts';
 import { SERVER_ERRORS, serverErrorNumber } from '../server/mysql-error.ts';
+import { READING_SESSION } from '../server/reading-session.ts';
 import type { ServerSession } from '../server/session.ts';
 
 /** How long to wait for running statements before giving up, so that nobody queues up behind our lock for long. */
 const LOCK_WAIT_SECONDS = 20;
 const BESIDE_LOCK_WAIT_SECONDS = 2;
-const YEAR_SECONDS = 31_536_000;
 
 export interface ViewOptions {
   /** The view lasts until this session ends. */
@@ -37,9 +37,7 @@ export interface ViewOptions {
 
 export async function openConsistentView(options: ViewOptions): Promise<SourcePosition> {
   const { reader, control, beside } = options;
-  await reader.query(
-    `SET SESSION time_zone = '+00:00', SESSION sql_mode = '', SESSION net_write_timeout = ${YEAR_SECONDS}, SESSION wait_timeout = ${YEAR_SECONDS}`,
-  );
+  await reader.query(READING_SESSION);
   await reader.query('SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ');
   const seconds = beside ? BESIDE_LOCK_WAIT_SECONDS : LOCK_WAIT_SECONDS;
   const lockWait = `SET SESSION lock_wait_timeout = ${seconds}, SESSION innodb_lock_wait_timeout = ${seconds}`;

@@ -15,6 +15,7 @@ import type { SourceRow, TableReader } from '../port.ts';
 import { keyLiteral } from '../reread/key-literal.ts';
 import type { ColumnShape } from '../schema/column-shape.ts';
 import { quoteName } from '../server/dialect.ts';
+import { READING_SESSION } from '../server/reading-session.ts';
 import type { ServerSession } from '../server/session.ts';
 import { estimateRows } from './estimate.ts';
 import { readTableRows, type TableReading, understandTable } from './table-rows.ts';
@@ -32,7 +33,7 @@ const KEYS_AT_ONCE = 200;
 
 export async function openTableReader(options: TableReaderOptions): Promise<TableReader> {
   const { session, table, source } = options;
-  await session.query(`SET SESSION time_zone = '+00:00', SESSION sql_mode = ''`);
+  await session.query(READING_SESSION);
   // a lock on a gap would hold up inserts of others
   await session.query('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED');
   const reading = await understandTable(session, table, source);
@@ -71,19 +72,23 @@ class SessionTableReader implements TableReader {
     return this.#options.reading.plan.schema;
   }
 
-  async *chunks(): AsyncGenerator<readonly SourceRow[]> {
-    if (!this.#keyShapes.every(isOrderedByValue) || this.#keyShapes.length === 0) {
+  get isCut(): boolean {
+    return this.#keyShapes.length > 0 && this.#keyShapes.every(isOrderedByValue);
+  }
+
+  async *chunks(behind?: RowKey): AsyncGenerator<readonly SourceRow[]> {
+    if (!this.isCut) {
       yield* this.#select('');
       return;
     }
     const order = this.#keyShapes.map(({ name }) => quoteName(name)).join(', ');
     const { chunkRows } = this.#options;
-    for (let after = ''; ; ) {
+    for (let after = behind === undefined ? '' : this.#whereBehind(behind); ; ) {
       const rows: EncodedRow[] = [];
       for await (const part of this.#select(`${after} ORDER BY ${order} LIMIT ${chunkRows}`)) rows.push(...part);
       if (rows.length > 0) yield rows;
       if (rows.length < chunkRows) return;
-      after = ` WHERE ${this.#behind(keyOf(rows[rows.length - 1] as EncodedRow))}`;
+      after = this.#whereBehind(keyOf(rows[rows.length - 1] as EncodedRow));
     }
   }
 
@@ -118,6 +123,10 @@ class SessionTableReader implements TableReader {
       tail,
       signal,
     });
+  }
+
+  #whereBehind(key: RowKey): string {
+    return ` WHERE ${this.#behind(key)}`;
   }
 
   /** (a, b) behind (x, y), in a form that the servers answer from the key. */
