@@ -56,7 +56,11 @@ export class TestDatabase {
   }
 
   source(more: Partial<MysqlSourceOptions> = {}): BinlogSource {
-    return createMysqlSource({
+    return createMysqlSource(this.sourceOptions(more));
+  }
+
+  sourceOptions(more: Partial<MysqlSourceOptions> = {}): MysqlSourceOptions {
+    return {
       name: 'test',
       hosts: [{ host: '127.0.0.1', port: this.port }],
       user: 'mysync',
@@ -65,7 +69,7 @@ export class TestDatabase {
       tableRule: () => ({ noKey: 'row-hash' }),
       heartbeatMs: 1000,
       ...more,
-    });
+    };
   }
 
   async close(): Promise<void> {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { Pipeline, runMysync, startServer, until } from '@mysync/harness';
+import { Pipeline, runMysync, startServer, type TestServer, until } from '@mysync/harness';
 
 const SLOW = process.env['MYSYNC_SLOW'] === '1';
 const FAULTS = [
@@ -22,14 +22,21 @@ interface DrillReport {
   readonly omitted: readonly { readonly faults: string }[];
 }
 
-/** All faults, and one of the user's own; the table is gone afterwards. */
+/** A fault of the user's own. */
+interface Own {
+  readonly name: string;
+  readonly break: string;
+  readonly mend: string;
+}
+
+/** All faults, and those of the user; the table is gone afterwards. */
 async function drilled(
   { sql, database, folder, configFile }: Pipeline,
   sink: string,
-  own: { readonly break: string; readonly mend: string },
+  own: readonly Own[],
 ): Promise<DrillReport> {
   const plan = join(folder, 'plan.json');
-  await writeFile(plan, JSON.stringify([{ name: 'a fault of mine', seconds: 0, ...own }]));
+  await writeFile(plan, JSON.stringify(own.map((each) => ({ seconds: 0, ...each }))));
   const args = ['drill', '--sink', sink, '--folder', join(folder, 'drill'), '--config', configFile];
   const flags = ['--table', `${database}.drilled`, '--seconds', '1', '--plan', plan, '--json'];
   const { code, stdout, stderr } = await runMysync([...args, ...flags], { timeoutMs: 600_000 });
@@ -39,7 +46,7 @@ async function drilled(
   return JSON.parse(stdout) as DrillReport;
 }
 
-function assertSurvived(report: DrillReport, left: readonly string[]): void {
+function assertSurvived(report: DrillReport, own: readonly Own[], left: readonly string[]): void {
   const { ok, lost, wrong, stale, faults: struck, omitted, changes, looks } = report;
   assert.deepEqual([ok, lost, wrong, stale], [true, 0, 0, 0]);
   assert.deepEqual(
@@ -48,15 +55,17 @@ function assertSurvived(report: DrillReport, left: readonly string[]): void {
   );
   assert.deepEqual(
     struck.map(({ kind }) => kind),
-    [...FAULTS, 'a fault of mine'],
+    [...FAULTS, ...own.map(({ name }) => name)],
   );
   assert.ok(changes > 100 && looks > 10, JSON.stringify(report));
 }
 
-test('every fault is survived, and the report says so', async () => {
+test('every fault is survived, restarts of database and store as well, and the report says so', async () => {
+  await using mariadb = await startServer('mariadb');
   await using pipeline = await Pipeline.create({
     transport: 'log',
     sinks: ['redis'],
+    servers: { mariadb },
     config: { reader: { checkpointMs: 200 } },
   });
   const { sql, database, folder, configFile } = pipeline;
@@ -67,7 +76,18 @@ test('every fault is survived, and the report says so', async () => {
   ]);
   assert.equal(foreign.code, 1);
   assert.match(foreign.stderr, /DRILL_TABLE_FOREIGN/);
-  assertSurvived(await drilled(pipeline, 'redis', { break: 'true', mend: 'true' }), []);
+  const { redis } = pipeline;
+  assert.ok(redis !== null);
+  // mended in the sense of a user's script: the server was told to start, and answers somewhat later
+  const restart = (server: TestServer): Pick<Own, 'break' | 'mend'> => ({
+    break: server.commandLine('kill'),
+    mend: `(sleep 2; ${server.commandLine('up')}) >/dev/null 2>&1 &`,
+  });
+  const own = [
+    { name: 'database restarted', ...restart(mariadb) },
+    { name: 'store restarted', ...restart(redis) },
+  ];
+  assertSurvived(await drilled(pipeline, 'redis', own), own, []);
 });
 
 test('over Kafka into Elasticsearch, with a broker that is killed and started by commands of the user', {
@@ -75,8 +95,8 @@ test('over Kafka into Elasticsearch, with a broker that is killed and started by
 }, async () => {
   await using kafka = await startServer('kafka');
   await using pipeline = await Pipeline.create({ transport: 'kafka', sinks: ['elasticsearch'], servers: { kafka } });
-  const restart = { break: kafka.commandLine('kill'), mend: kafka.commandLine('up') };
-  assertSurvived(await drilled(pipeline, 'elasticsearch', restart), ['brokers restarted, ways to them']);
+  const own = [{ name: 'broker restarted', break: kafka.commandLine('kill'), mend: kafka.commandLine('up') }];
+  assertSurvived(await drilled(pipeline, 'elasticsearch', own), own, ['brokers restarted, ways to them']);
 });
 
 test('a drill beside a reader that runs is refused before anything is broken', async () => {

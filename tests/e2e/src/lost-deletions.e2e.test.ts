@@ -36,6 +36,23 @@ async function forgotten(pipeline: Pipeline, sql: Connection): Promise<void> {
   );
 }
 
+/** Flags for a user of the source that may read one table only. */
+async function blindUser(
+  { database }: Pipeline,
+  sql: Connection,
+  table: string,
+): Promise<{ readonly blind: readonly string[]; forget(): Promise<void> }> {
+  const user = `${database}_blind`;
+  await sql.query(
+    `CREATE USER ${user}@'%' IDENTIFIED BY 'blind'; GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO ${user}@'%'; GRANT SELECT ON ${database}.${table} TO ${user}@'%'`,
+  );
+  const key = `sources.${database}`;
+  return {
+    blind: ['--set', `${key}.user=${user}`, '--set', `${key}.password=blind`],
+    forget: async () => void (await sql.query(`DROP USER ${user}@'%'`)),
+  };
+}
+
 async function shown(pipeline: Pipeline, sink: SinkName): Promise<readonly string[]> {
   return (await pipeline.differences(sink, ['item'])).map(({ key }) => key).sort();
 }
@@ -129,6 +146,13 @@ for (const [transport, sink, redisCluster] of [
     const partial = await runMysync([...verify, '--repair', '--lost-deletions', '--table', `${database}.item`]);
     assert.equal(partial.code, 2, partial.stderr);
 
+    // a user that cannot see a table: no partition is let go on whose deleted rows nobody would remove
+    const { blind, forget } = await blindUser(pipeline, sql, 'churn');
+    const refusedBlind = await runMysync([...verify, ...blind, '--repair', '--lost-deletions']);
+    assert.equal(refusedBlind.code, 1, refusedBlind.stdout + refusedBlind.stderr);
+    assert.match(refusedBlind.stderr, /^VERIFY_TABLES_UNREADABLE: .*item$/m);
+    assert.match(await writer.metrics(), /^mysync_writer_halted\{.*\} 1$/m);
+
     // killed as soon as the writer goes on
     const killed = pipeline.start(`verify --sink ${sink} --repair --lost-deletions --rate 1`);
     await writer.logged(/the applied marker was moved/);
@@ -145,6 +169,20 @@ for (const [transport, sink, redisCluster] of [
     // and the next owner of the partition knows it, too
     await writer.kill();
     writer = pipeline.start(`writer --sink ${sink}`);
+
+    // nor is anything cleared: what is not compared is named
+    const unseen = await runMysync([...verify, ...blind, '--repair', '--json']);
+    assert.equal(unseen.code, 1, unseen.stdout + unseen.stderr);
+    const [partly] = JSON.parse(unseen.stdout).reports;
+    assert.deepEqual(
+      partly.uncompared.map(({ table, error }: { table: { table: string }; error: { code: string } }) => [
+        table.table,
+        error.code,
+      ]),
+      [['item', 'SOURCE_GRANT_MISSING']],
+    );
+    await forget();
+    assert.match(await writer.metrics(), /^mysync_writer_deletions_lost\{.*\} 1$/m);
 
     const mended = await runMysync([...verify, '--repair', '--lost-deletions', '--json']);
     assert.equal(mended.code, 0, mended.stdout + mended.stderr);
