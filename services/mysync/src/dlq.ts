@@ -86,13 +86,19 @@ export async function runDlqAct(
         }
       }
     });
-  } finally {
+  } catch (error) {
     // whatever ends the command: what was done by then is told
-    if (options.json !== true)
-      result(results.length === 0 ? 'Nothing was done.\n' : `${count(results.length, 'change')}\n`);
-    else result(`${JSON.stringify(results)}\n`);
+    if (results.length > 0) result(endText(results, options));
+    throw error;
   }
+  result(endText(results, options));
   if (results.some((each) => each.result === 'refused' || each.result === 'gone')) throw new ExitRequest(EXIT.failed);
+}
+
+/** Of a text, the rows themselves are told by then. */
+function endText(results: readonly ActedItem[], { json }: DlqOptions): string {
+  if (json === true) return `${JSON.stringify(results)}\n`;
+  return results.length === 0 ? 'Nothing to do.\n' : `${count(results.length, 'change')}\n`;
 }
 
 /** Ends the command when no sink has a change of this id, or several have: an id names a change of the log, which each sink takes or refuses for itself. */

@@ -64,7 +64,7 @@ export async function runRecover(context: CommandContext, options: RecoverOption
     const plan = await recovery.plan();
     if (options.yes === true) await recovery.perform(plan, (next) => store.save(next, checkpoint.epoch));
     const report = { source, done: options.yes === true, checkpoint: checkpoint.position, ...plan };
-    context.output.result(options.json === true ? `${JSON.stringify(report)}\n` : reportText(report));
+    context.output.result(options.json === true ? `${JSON.stringify(report)}\n` : recoveryText(report));
   } finally {
     await lifecycle.closeNoting(context.output);
   }
@@ -238,7 +238,8 @@ class Recovery {
   }
 }
 
-function reportText(
+/** What is told of a recovery that is planned, or done. */
+export function recoveryText(
   report: RecoveryPlan &
     Begun & {
       readonly source: string;
@@ -258,10 +259,11 @@ function reportText(
     const what = row === undefined ? `partition ${partition}` : `row ${row}, which is set aside`;
     text.push(`${sink} lags in ${what}: from ${position ?? 'an unknown place'}`);
   }
+  const then = report.begun ? 'mysync recover --yes finishes it' : 'mysync recover --yes';
   text.push(
     report.done
       ? `Done: start the reader and the writers. The log lacks what was before: a new sink needs a snapshot (${report.source}).`
-      : 'Nothing was changed yet: stop reader and writers, then mysync recover --yes.',
+      : `Nothing was changed ${report.begun ? 'now' : 'yet'}: stop reader and writers, then ${then}.`,
   );
   return `${text.join('\n')}\n`;
 }

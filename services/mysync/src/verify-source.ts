@@ -2,9 +2,17 @@
 
 import type { Checkpoint } from '@mysync/checkpoint';
 import { type Config, plainTable, topicOf } from '@mysync/config';
-import { errorForLog, formatTableRef, isMysyncError, systemClock, type TableRef } from '@mysync/core';
+import {
+  errorForLog,
+  formatTableRef,
+  isMysyncError,
+  type Logger,
+  type MysyncError,
+  systemClock,
+  type TableRef,
+} from '@mysync/core';
 import type { Sink } from '@mysync/sink';
-import { createMysqlSource, surveyTables } from '@mysync/source-mysql';
+import { type BinlogSource, createMysqlSource, type MysqlSourceOptions, surveyTables } from '@mysync/source-mysql';
 import { createLogger } from '@mysync/telemetry';
 import { Again, LostDeletionsRepair, Pipeline, SteadyTable, type TableReport, TableVerifier } from '@mysync/verifier';
 import { CheckpointLook } from './checkpoints.ts';
@@ -57,91 +65,28 @@ const OF_ONE_TABLE: ReadonlySet<string> = new Set([
 ]);
 
 /** Throws what ends the command; what was found before stands in the report. */
-export async function verifySource({ context, config, settings, report, tell }: VerifySource): Promise<void> {
-  const { signal, output } = context;
-  const logger = createLogger({ level: config.telemetry.logLevel });
+export async function verifySource(asked: VerifySource): Promise<void> {
+  const { context, settings, report, tell } = asked;
   const lifecycle = new Lifecycle();
   try {
-    const { patienceMs } = settings;
-    const again = new Again({
-      clock: systemClock,
-      signal,
-      patienceMs,
-      onRetry: (error, delayMs) =>
-        logger.warn({ error: errorForLog(error), waitMs: Math.round(delayMs) }, 'trying again'),
-    });
-    const options = sourceOptions(config, report.source, logger);
-    const source = lifecycle.opened('source', createMysqlSource(options), (opened) => opened.close());
-    const sink = await openSink(config, report.sink, report.source, logger);
-    lifecycle.opened('sink', sink, (opened) => opened.close());
-    const checkpoints = new CheckpointLook(config, report.source);
-    lifecycle.opened('checkpoint', checkpoints, (opened) => opened.close());
+    const parts = await openParts(asked, lifecycle);
+    const { again, checkpoints, sink, options } = parts;
     const checkpoint = await again.call(() => checkpoints.load());
     const survey = await again.call(() => surveyTables(options, knownTables(checkpoint)));
     const wanted = (table: TableRef): boolean => sink.accepts(table) && settings.wants(table);
-    const schemas = survey.schemas.filter(wanted);
+    const tables = survey.schemas.filter(wanted).map(({ database, table }) => ({ database, table }));
     report.uncompared.push(...survey.unreadable.filter(({ table }) => wanted(table)));
-    if (schemas.length + report.uncompared.length === 0) return;
-    const text = new VerifyText(report.sink, report.source, [
-      ...schemas,
-      ...report.uncompared.map(({ table }) => table),
-    ]);
+    const refs = [...tables, ...report.uncompared.map(({ table }) => table)];
+    if (refs.length === 0) return;
+    const text = new VerifyText(report.sink, report.source, refs);
     tell(text.head());
     for (const each of report.uncompared) tell(text.uncompared(each));
     // nothing may be cleared, nor let go on, where nothing will be compared
-    if (schemas.length === 0) return;
+    if (tables.length === 0) return;
     if (settings.lostDeletions && report.uncompared.length > 0) throw unreadable(report.uncompared);
-    const lost = await lostDeletions({ config, source: report.source, sink, settings, again, signal, checkpoint });
+    const lost = await lostDeletions(asked, parts, checkpoint);
     await lost?.begin();
-    const progress = new ProgressDisplay({ output, logger, clock: systemClock });
-    const pipeline = new Pipeline({
-      loadCheckpoint: () => checkpoints.load(),
-      sink,
-      again,
-      clock: systemClock,
-      patienceMs,
-    });
-    for (const [at, { database, table }] of schemas.entries()) {
-      const ref = { database, table };
-      try {
-        const reader = await SteadyTable.open({
-          table: ref,
-          open: () => source.openTable({ table: ref, chunkRows: settings.chunkRows, signal }),
-          again,
-        });
-        try {
-          const verifier = new TableVerifier({
-            reader,
-            currentPosition: () => source.currentPosition(),
-            sink,
-            pipeline,
-            again,
-            repair: settings.repair,
-            rowsPerSecond: settings.rowsPerSecond,
-            clock: systemClock,
-            onProgress: (seen) => progress.show(seen),
-            signal,
-          });
-          const found = await verifier.run();
-          report.tables.push(found);
-          tell(text.table(found));
-        } finally {
-          await reader.close();
-        }
-      } catch (error) {
-        progress.end();
-        const failed = { table: ref, error: signal.aborted ? null : asMysyncError(error) };
-        report.uncompared.push(failed);
-        tell(text.uncompared(failed));
-        if (isMysyncError(error) && OF_ONE_TABLE.has(error.code) && !signal.aborted) continue;
-        for (const rest of schemas.slice(at + 1)) {
-          const unreached = { table: { database: rest.database, table: rest.table }, error: null };
-          report.uncompared.push(unreached);
-          tell(text.uncompared(unreached));
-        }
-        throw error;
-      }
-    }
+    await compareTables(asked, parts, tables, text);
     if (lost === null || lost.partitions.length === 0) return;
     const standing = await lost.conclude(report.tables, report.uncompared.length);
     report.lostDeletions = {
@@ -150,7 +95,90 @@ export async function verifySource({ context, config, settings, report, tell }: 
     };
     tell(text.lostDeletions(report.lostDeletions));
   } finally {
-    await lifecycle.closeNoting(output);
+    await lifecycle.closeNoting(context.output);
+  }
+}
+
+interface Parts {
+  readonly logger: Logger;
+  readonly again: Again;
+  readonly options: MysqlSourceOptions;
+  readonly source: BinlogSource;
+  readonly sink: Sink;
+  readonly checkpoints: CheckpointLook;
+}
+
+async function openParts({ context, config, settings, report }: VerifySource, lifecycle: Lifecycle): Promise<Parts> {
+  const logger = createLogger({ level: config.telemetry.logLevel });
+  const options = sourceOptions(config, report.source, logger);
+  const source = lifecycle.opened('source', createMysqlSource(options), (opened) => opened.close());
+  const sink = await openSink(config, report.sink, report.source, logger);
+  lifecycle.opened('sink', sink, (opened) => opened.close());
+  const checkpoints = new CheckpointLook(config, report.source);
+  lifecycle.opened('checkpoint', checkpoints, (opened) => opened.close());
+  const again = new Again({
+    clock: systemClock,
+    signal: context.signal,
+    patienceMs: settings.patienceMs,
+    onRetry: (error, delayMs) =>
+      logger.warn({ error: errorForLog(error), waitMs: Math.round(delayMs) }, 'trying again'),
+  });
+  return { logger, again, options, source, sink, checkpoints };
+}
+
+/** Throws what ends the command: the tables behind it are named as not reached. */
+async function compareTables(
+  { context, settings, report, tell }: VerifySource,
+  parts: Parts,
+  tables: readonly TableRef[],
+  text: VerifyText,
+): Promise<void> {
+  const { signal, output } = context;
+  const progress = new ProgressDisplay({ output, logger: parts.logger, clock: systemClock });
+  const fail = (table: TableRef, error: MysyncError | null): void => {
+    report.uncompared.push({ table, error });
+    tell(text.uncompared({ table, error }));
+  };
+  for (const [at, table] of tables.entries()) {
+    try {
+      const found = await compareTable(table, parts, settings, progress, signal);
+      report.tables.push(found);
+      tell(text.table(found));
+    } catch (error) {
+      progress.end();
+      fail(table, signal.aborted ? null : asMysyncError(error));
+      if (isMysyncError(error) && OF_ONE_TABLE.has(error.code) && !signal.aborted) continue;
+      for (const unreached of tables.slice(at + 1)) fail(unreached, null);
+      throw error;
+    }
+  }
+}
+
+async function compareTable(
+  table: TableRef,
+  { source, sink, again, checkpoints }: Parts,
+  { chunkRows, patienceMs, repair, rowsPerSecond }: VerifySettings,
+  progress: ProgressDisplay,
+  signal: AbortSignal,
+): Promise<TableReport> {
+  const clock = systemClock;
+  const reader = await SteadyTable.open({ table, open: () => source.openTable({ table, chunkRows, signal }), again });
+  try {
+    const verifier = new TableVerifier({
+      reader,
+      currentPosition: () => source.currentPosition(),
+      sink,
+      pipeline: new Pipeline({ loadCheckpoint: () => checkpoints.load(), sink, again, clock, patienceMs }),
+      again,
+      repair,
+      rowsPerSecond,
+      clock,
+      onProgress: (seen) => progress.show(seen),
+      signal,
+    });
+    return await verifier.run();
+  } finally {
+    await reader.close();
   }
 }
 
@@ -164,23 +192,17 @@ function knownTables(checkpoint: Checkpoint | null): readonly TableRef[] {
   return [...new Map(all.map((ref) => [formatTableRef(ref), ref])).values()];
 }
 
-interface LostDeletionsParts {
-  readonly config: Config;
-  readonly source: string;
-  readonly sink: Sink;
-  readonly settings: VerifySettings;
-  readonly again: Again;
-  readonly signal: AbortSignal;
-  readonly checkpoint: Checkpoint | null;
-}
-
 /** null where nothing of that is to be looked into, or there is nothing to compare yet. */
-async function lostDeletions(parts: LostDeletionsParts): Promise<LostDeletionsRepair | null> {
-  const { config, source, sink, settings, again, signal, checkpoint } = parts;
-  if (!settings.repair || !settings.whole || checkpoint === null) return null;
+async function lostDeletions(
+  { context, config, settings, report }: VerifySource,
+  { sink, again }: Parts,
+  checkpoint: Checkpoint | null,
+): Promise<LostDeletionsRepair | null> {
+  const { repair, whole, patienceMs, lostDeletions: isSaid } = settings;
+  if (!repair || !whole || checkpoint === null) return null;
   const { topic } = checkpoint;
-  const ends = settings.lostDeletions ? await again.call(() => logEnds(config, source)) : null;
-  const { patienceMs } = settings;
+  const { signal } = context;
+  const ends = isSaid ? await again.call(() => logEnds(config, report.source)) : null;
   return new LostDeletionsRepair({ sink, topic, ends, clock: systemClock, patienceMs, again, signal });
 }
 

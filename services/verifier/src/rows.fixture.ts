@@ -55,6 +55,7 @@ export function readerOf(
   rows: readonly SourceRow[],
   { isCut = true, onChunk = () => undefined }: { readonly isCut?: boolean; readonly onChunk?: Break } = {},
 ): TableReader {
+  let isScanning = false;
   return {
     table: { database: 'shop', table: 'orders' },
     schema: plan.schema,
@@ -62,13 +63,17 @@ export function readerOf(
     isCut,
     chunks: async function* (after?: RowKey) {
       const first = after === undefined || !isCut ? 0 : rows.findIndex((row) => idOf(keyOf(row)) > idOf(after));
+      isScanning = !isCut;
       for (let at = first; at >= 0 && at < rows.length; at += 2) {
         await Promise.resolve();
         onChunk(idOf(keyOf(rows[at] as SourceRow)));
         yield rows.slice(at, at + 2);
       }
+      isScanning = false;
     },
     rows: (keys) => {
+      // as a connection that is amid a result: nobody would ever answer
+      if (isScanning) return Promise.reject(new Error('the connection is amid a result'));
       const wanted = new Set(keys.map(idOf));
       return Promise.resolve(rows.filter((row) => wanted.has(idOf(keyOf(row)))));
     },

@@ -51,6 +51,19 @@ test('a table that cannot be cut begins anew, and says that its rows came again'
   assert.equal(steady.cameAgain, true);
 });
 
+test('rows by key are asked for amid a table that is one long result: over another connection', async () => {
+  const { steady, closed } = await opened(
+    readerOf(plan, rows, { isCut: false }),
+    readerOf(plan, rows, { isCut: false }),
+  );
+  for await (const chunk of steady.chunks()) {
+    const again = await steady.rows(chunk.map(keyOf));
+    assert.deepEqual(again, chunk);
+  }
+  await steady.close();
+  assert.equal(closed.length, 2);
+});
+
 test('a table that was altered meanwhile is told as such, whether the connection held or not', async () => {
   const altered = (): never => {
     throw sourceErrors.SOURCE_SNAPSHOT_RESTART({ message: 'changed by DDL after the snapshot began' });

@@ -18,18 +18,22 @@ const MOST_RESTARTS = 10;
  * The rows of a table, over lost connections.
  *
  * 1. It stays the table that it was: one that was altered or is gone ends with VERIFY_TABLE_CHANGED.
- * 2. Chunks go on behind the last row that was handed over; a table that cannot be cut begins anew, and its rows come again (`cameAgain`).
+ * 2. A table that cannot be cut is one long result: rows by key are asked over a second connection meanwhile, since the first answers nothing else
+ *    before its end.
+ * 3. Chunks go on behind the last row that was handed over; a table that cannot be cut begins anew, and its rows come again (`cameAgain`).
  */
 export class SteadyTable {
   readonly #options: SteadyTableOptions;
   readonly #first: TableReader;
-  #reader: TableReader | undefined;
+  readonly #scan: Line;
+  readonly #lookup: Line;
   #cameAgain = false;
 
   private constructor(options: SteadyTableOptions, first: TableReader) {
     this.#options = options;
     this.#first = first;
-    this.#reader = first;
+    this.#scan = { reader: first };
+    this.#lookup = first.isCut ? this.#scan : { reader: undefined };
   }
 
   static async open(options: SteadyTableOptions): Promise<SteadyTable> {
@@ -57,9 +61,9 @@ export class SteadyTable {
   async rows(keys: readonly RowKey[]): Promise<readonly SourceRow[]> {
     return await this.#options.again.call(async () => {
       try {
-        return await told(this.table, async () => await (await this.#opened()).rows(keys));
+        return await told(this.table, async () => await (await this.#opened(this.#lookup)).rows(keys));
       } catch (error) {
-        await this.#drop();
+        await drop(this.#lookup);
         throw error;
       }
     });
@@ -76,36 +80,42 @@ export class SteadyTable {
   }
 
   async close(): Promise<void> {
-    await this.#drop();
+    await drop(this.#scan);
+    await drop(this.#lookup);
   }
 
   async *#chunks({ after }: { readonly after: RowKey | null }): AsyncGenerator<readonly SourceRow[]> {
     if (after !== null && !this.#first.isCut) this.#cameAgain = true;
-    const rows = (await this.#opened()).chunks(after ?? undefined);
+    const rows = (await this.#opened(this.#scan)).chunks(after ?? undefined);
     try {
       yield* rows;
     } catch (error) {
-      await this.#drop();
+      await drop(this.#scan);
       throw toldError(this.table, error);
     }
   }
 
-  async #opened(): Promise<TableReader> {
-    if (this.#reader !== undefined) return this.#reader;
+  async #opened(line: Line): Promise<TableReader> {
+    if (line.reader !== undefined) return line.reader;
     const reader = await told(this.table, this.#options.open);
     if (reader.schema.fingerprint !== this.schema.fingerprint) {
       await reader.close();
       throw changed(this.table, undefined);
     }
-    this.#reader = reader;
+    line.reader = reader;
     return reader;
   }
+}
 
-  async #drop(): Promise<void> {
-    const reader = this.#reader;
-    this.#reader = undefined;
-    await reader?.close();
-  }
+/** A connection, and the reader that has it. */
+interface Line {
+  reader: TableReader | undefined;
+}
+
+async function drop(line: Line): Promise<void> {
+  const { reader } = line;
+  line.reader = undefined;
+  await reader?.close();
 }
 
 async function told<T>(table: TableRef, ask: () => Promise<T>): Promise<T> {

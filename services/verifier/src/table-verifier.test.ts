@@ -126,7 +126,8 @@ test('a connection to either side that drops ends nothing, and no row counts twi
     if (id === 3) throw sourceErrors.SOURCE_CONNECTION_LOST({ message: 'the source is away' });
   };
   for (const isCut of [true, false]) {
-    const readers = [readerOf(plan, rows, { isCut, onChunk: lost }), readerOf(plan, rows, { isCut })];
+    const another = (): TableReader => readerOf(plan, rows, { isCut });
+    const readers = [readerOf(plan, rows, { isCut, onChunk: lost }), another(), another()];
     const report = await verify(records, readers, false);
     assert.deepEqual([report.rows, report.equal, report.different], [5, 4, 1]);
   }

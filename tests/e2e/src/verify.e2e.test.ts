@@ -242,3 +242,26 @@ test('rows that were spoilt behind the snapshot are mended while nothing is comm
   }
   await pipeline.stopped(mysync);
 });
+
+test('a table that is read in one piece is mended where more rows are missing than are looked at together', {
+  timeout: 300_000,
+}, async () => {
+  const keys = { kinds: ['kind', 'id'] };
+  await using pipeline = await Pipeline.create({ transport: 'log', sinks: ['redis'], partitions: 2, keys });
+  const { sql, redis, database } = pipeline;
+  await sql.query(
+    "CREATE TABLE kinds (kind ENUM('z','a') NOT NULL, id INT NOT NULL, v VARCHAR(300), PRIMARY KEY (kind, id))",
+  );
+  const rows = Array.from({ length: 6000 }, (_, at) => [['z', 'a'][at % 2], at, 'v'.repeat(300)]);
+  await sql.query('INSERT INTO kinds VALUES ?', [rows]);
+  const mysync = pipeline.start('run');
+  await mysync.logged(/"msg":"reader started"/);
+  await pipeline.equal(['kinds']);
+  const script = "for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('DEL', key) end";
+  await redis?.client('cli', ['EVAL', script, '0', `${database}:kinds:*`]);
+  const mended = await verify(pipeline, 'redis', '--repair');
+  assert.deepEqual([mended.tables.get('kinds')?.['missing'], mended.tables.get('kinds')?.['repaired']], [6000, 6000]);
+  assert.equal(mended.code, 0);
+  await pipeline.equal(['kinds']);
+  await pipeline.stopped(mysync);
+});
