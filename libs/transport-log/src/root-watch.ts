@@ -11,6 +11,7 @@
 import { closeSync, fstatSync, openSync, readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { pageBytesOf, TRANSACTION_AT } from './data-file.ts';
+import { DATA_FILE } from './directory.ts';
 
 const NEWEST_AT = 8;
 
@@ -22,7 +23,7 @@ export class RootWatch {
 
   /** Of an environment that is open. */
   constructor(path: string) {
-    this.#data = openSync(join(path, 'data.mdb'), 'r');
+    this.#data = openSync(join(path, DATA_FILE), 'r');
     this.#lock = openSync(join(path, 'lock.mdb'), 'r+');
     this.#places = [TRANSACTION_AT, pageBytesOf(this.#data) + TRANSACTION_AT];
   }
