@@ -8,9 +8,9 @@ import { TcpProxy, until } from '@mysync/harness';
 import { BinlogConnection } from './connection/binlog-connection.ts';
 import { CREDENTIALS } from './connection/whole-log.fixture.ts';
 import { TestHistory } from './history/history.fixture.ts';
-import type { BinlogSource } from './port.ts';
+import type { BinlogSource, StreamObserver } from './port.ts';
 import { ServerSession } from './server/session.ts';
-import { failureOf, TestDatabase } from './testing.fixture.ts';
+import { failureOf, rowsOf, TestDatabase } from './testing.fixture.ts';
 
 const credentials = { ...CREDENTIALS, connectionTimeoutMs: 500 };
 const LIMIT = { timeout: 30_000 };
@@ -125,3 +125,46 @@ test('what was opened too late for a stop is closed also where opening went wron
   await until('nothing is open', () => sockets() <= open, { timeoutMs: 10_000 });
   await store.close();
 });
+
+test(
+  'the observer knows that the log is not read for as long as it is not, and that it is read again',
+  LIMIT,
+  async () => {
+    const source = db.source({ hosts: [proxy.address], connectionTimeoutMs: 500, heartbeatMs: 200 });
+    const from = await source.currentPosition();
+    const stop = new AbortController();
+    const told: string[] = [];
+    const heard: (number | undefined)[] = [];
+    const observer: StreamObserver = {
+      brokeOff: (error, heardMs) => {
+        told.push(error.code);
+        heard.push(heardMs);
+      },
+      reads: () => told.push('reads'),
+    };
+    const rows: number[] = [];
+    const reading = (async () => {
+      for await (const items of source.stream({ from, signal: stop.signal, observer })) rows.push(rowsOf(items).length);
+    })();
+    try {
+      await until('it reads an idle log', () => told.length > 0);
+      assert.deepEqual(told, ['reads'], 'told once, and before any change');
+      const before = systemClock.monotonic();
+      proxy.hold();
+      await until('it broke off, and no connection came', () => told.length > 3, { timeoutMs: 20_000 });
+      assert.equal(told[1], 'SOURCE_CONNECTION_LOST');
+      assert.ok((heard[0] ?? 0) > before - 1_000 && (heard[0] ?? 0) <= systemClock.monotonic() - 600, String(heard[0]));
+      assert.deepEqual([...new Set(told.slice(2))], ['SOURCE_UNREACHABLE']);
+      assert.equal(heard[2], undefined);
+      proxy.release();
+      await until('it reads again', () => told.at(-1) === 'reads', { timeoutMs: 20_000 });
+      await db.run('INSERT INTO t VALUES (77)');
+      await until('the row came', () => rows.some((count) => count > 0));
+      assert.equal(told.filter((each) => each === 'reads').length, 2);
+    } finally {
+      proxy.release();
+      stop.abort();
+      await reading;
+    }
+  },
+);

@@ -65,6 +65,35 @@ test('a first connection that does not come is an outage too', () => {
   assert.ok(!cutOff.isReady);
 });
 
+test('rows of a table that do not come: told after a minute, and no longer than they are waited for', async () => {
+  const { clock, contact, cutOff } = setUp();
+  const sent: ((batch: string | null) => void)[] = [];
+  async function* batches(): AsyncGenerator<string> {
+    for (;;) {
+      const batch = await new Promise<string | null>((resolve) => sent.push(resolve));
+      if (batch === null) return;
+      yield batch;
+    }
+  }
+  const rows = contact.waitingForRows(batches());
+  const first = rows.next();
+  clock.ms += 59_000;
+  assert.ok(cutOff.isReady);
+  clock.ms += 2_000;
+  assert.equal(cutOff.source, 'cut off from the source for 61 s: it sends no rows of the table that is read');
+  sent[0]?.('rows');
+  assert.equal((await first).value, 'rows');
+  clock.ms += 90_000;
+  assert.ok(cutOff.isReady, 'nobody waits for rows while these are taken');
+  const last = rows.next();
+  await new Promise((resolve) => setImmediate(resolve));
+  clock.ms += 61_000;
+  assert.ok(!cutOff.isReady);
+  sent[1]?.(null);
+  assert.ok((await last).done);
+  assert.ok(cutOff.isReady);
+});
+
 test('a transport that stores nothing of what waits, for longer than heartbeats leave it alone', () => {
   const { cutOff } = setUp({ waitingSinceMs: 1_000_000 - 20_000 });
   assert.match(cutOff.transport, /^cut off from the transport for 20 s: it stores nothing/);

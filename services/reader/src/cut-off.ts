@@ -4,7 +4,7 @@ import type { PublishPump } from './publish-pump.ts';
 import type { SourceContact } from './source-contact.ts';
 
 export interface CutOffOptions {
-  readonly contact: Pick<SourceContact, 'outage'>;
+  readonly contact: Pick<SourceContact, 'outage' | 'rowsOutage'>;
   readonly pump: Pick<PublishPump, 'trouble' | 'waitingSinceMs'>;
   readonly keeper: Pick<CheckpointKeeper, 'outage'>;
   /** Each partition gets a message at least this often. */
@@ -14,6 +14,8 @@ export interface CutOffOptions {
 
 /** A connection that is replaced, or a broker whose partitions move, is no outage. */
 const GRACE_MS = 15_000;
+/** A server may take long to find the first rows. */
+const ROWS_GRACE_MS = 60_000;
 /** While nothing comes from the source, heartbeats show whether the transport takes anything: so many may be missing. */
 const MISSED_HEARTBEATS = 3;
 
@@ -30,9 +32,10 @@ export class CutOff {
     this.#options = options;
   }
 
-  /** Why the log is not read; empty when it is. */
+  /** Why neither log nor tables are read; empty when they are. */
   get source(): string {
-    return this.#told('the source', this.#options.contact.outage, GRACE_MS);
+    const { outage, rowsOutage } = this.#options.contact;
+    return this.#told('the source', outage, GRACE_MS) || this.#told('the source', rowsOutage, ROWS_GRACE_MS);
   }
 
   /** Why nothing is published; empty when it is, or there is nothing. */

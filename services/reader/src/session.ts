@@ -71,11 +71,11 @@ export function openSession(reader: ReaderOptions, started: StartState, logger: 
   const feed = new WindowFeed({ pump, tracker, lastChanges: lastChangesOf(started) });
   const intake = new ChangeIntake({ source: sourceName, router, feed, tables, metrics });
   const saver = new CheckpointSaver({ reader, tracker, keeper, tables, resync, standing, clock });
+  const contact = new SourceContact({ source: sourceName, clock, metrics });
   const views = new ViewReader({
-    ...{ reader, router, intake, pump, tables, resync, standing, saver },
+    ...{ reader, router, intake, pump, tables, resync, standing, saver, contact },
     ...{ onProgress, logger, stop },
   });
-  const contact = new SourceContact({ source: sourceName, clock, metrics });
   return {
     ...{ started, pump, tables, resync, standing, saver, contact },
     cutOff: new CutOff({ contact, pump, keeper, heartbeatMs: reader.heartbeatMs, clock }),

@@ -2,6 +2,8 @@ import { type Clock, Contact, causeText, type MysyncError, type Outage } from '@
 import type { StreamObserver } from '@mysync/source-mysql';
 import type { Metrics } from '@mysync/telemetry';
 
+const NO_ROWS = 'it sends no rows of the table that is read';
+
 export interface SourceContactOptions {
   readonly source: string;
   readonly clock: Clock;
@@ -9,7 +11,7 @@ export interface SourceContactOptions {
 }
 
 /**
- * Whether the log is being read at the moment.
+ * Whether the source answers: its log, and the rows of tables that are read.
  *
  * 1. From when the log is asked for until the server has sent something of it, it is not: also at the first connection.
  * 2. An outage lasts from when the server was last heard. What was committed since then is not known, so the lag is not zero but the age of the outage.
@@ -17,6 +19,7 @@ export interface SourceContactOptions {
 export class SourceContact implements StreamObserver {
   readonly #options: SourceContactOptions;
   readonly #contact = new Contact();
+  readonly #rows = new Contact();
   #hasRead = false;
 
   constructor(options: SourceContactOptions) {
@@ -40,6 +43,26 @@ export class SourceContact implements StreamObserver {
 
   get outage(): Outage | null {
     return this.#contact.outage;
+  }
+
+  /** While rows are read: since when the next ones have been waited for. A server may take its time with them, and says nothing meanwhile. */
+  get rowsOutage(): Outage | null {
+    return this.#rows.outage;
+  }
+
+  /** The same, each time the next rows are waited for. */
+  async *waitingForRows<T>(rows: AsyncIterable<T>): AsyncGenerator<T> {
+    const { clock } = this.#options;
+    try {
+      this.#rows.lost(NO_ROWS, clock.monotonic());
+      for await (const batch of rows) {
+        this.#rows.made();
+        yield batch;
+        this.#rows.lost(NO_ROWS, clock.monotonic());
+      }
+    } finally {
+      this.#rows.made();
+    }
   }
 
   /** Wall time since which nothing is known of the source, in microseconds since 1970; null while it is read. */

@@ -14,6 +14,7 @@ import type { ChangeRouter } from './change-router.ts';
 import type { CheckpointSaver } from './checkpoint-saver.ts';
 import type { ReaderOptions } from './options.ts';
 import type { PublishPump } from './publish-pump.ts';
+import type { SourceContact } from './source-contact.ts';
 import type { Standing } from './standing.ts';
 import type { TableResync } from './table-resync.ts';
 
@@ -26,6 +27,7 @@ export interface ViewReaderOptions {
   readonly resync: TableResync;
   readonly standing: Standing;
   readonly saver: CheckpointSaver;
+  readonly contact: SourceContact;
   readonly onProgress: (progress: SnapshotProgress) => void;
   readonly logger: Logger;
   readonly stop: AbortSignal;
@@ -46,14 +48,14 @@ export class ViewReader {
 
   /** The position that the rows are of, or null when stopped before the end. */
   async readFirst(): Promise<SourcePosition | null> {
-    const { reader, intake, pump, tables, standing, saver, onProgress, stop } = this.#options;
+    const { reader, intake, pump, tables, standing, saver, contact, onProgress, stop } = this.#options;
     const { source } = reader;
     standing.phase = 'snapshot';
     const snapshot = await unlessAborted(source.snapshot({ signal: stop, onProgress }), stop, (late) => late.close());
     const { position } = snapshot;
     await this.#inView(snapshot, async () => {
       standing.position = position;
-      for await (const items of snapshot.items) {
+      for await (const items of contact.waitingForRows(snapshot.items)) {
         await intake.view(items);
         // the checkpoint says 'running' still, but its marks follow: the tail that a restart reads stays short
         standing.settle(position);
@@ -82,13 +84,13 @@ export class ViewReader {
 
   /** The stream stands at the view's place: its rows and a sweep enter the windows, before anything that lies behind it. */
   async readAgain(): Promise<void> {
-    const { reader, resync, intake, pump, tables, logger, stop } = this.#options;
+    const { reader, resync, intake, pump, tables, contact, logger, stop } = this.#options;
     const view = resync.take();
     if (view === null) return;
     const { table, snapshot } = view;
     try {
       await this.#inView(snapshot, async () => {
-        for await (const items of snapshot.items) await intake.view(items);
+        for await (const items of contact.waitingForRows(snapshot.items)) await intake.view(items);
         if (!stop.aborted) await pump.drain();
       });
     } catch (error) {
