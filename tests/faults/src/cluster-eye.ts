@@ -10,7 +10,7 @@ interface MarkerCopy {
   readonly places: string;
 }
 
-/** Looks into a Redis Cluster. */
+/** Looks into a Redis Cluster, past the proxies. */
 export class RedisClusterEye implements SinkEye {
   readonly name = 'redis';
   readonly #nodes: RedisCluster;
@@ -21,6 +21,7 @@ export class RedisClusterEye implements SinkEye {
     this.#nodes = nodes;
     this.#database = database;
     this.#client = new Cluster([...nodes.addresses], {
+      natMap: nodes.natMap,
       clusterRetryStrategy: () => 100,
       slotsRefreshTimeout: PATIENCE_MS,
       slotsRefreshInterval: PATIENCE_MS,

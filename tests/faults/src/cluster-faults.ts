@@ -1,4 +1,4 @@
-/** Faults of a Redis Cluster: masters that die, freeze, lose what they had not passed on; slots that move under the load. */
+/** Faults of a Redis Cluster: masters that die, freeze, lose what they had not passed on; slots that move under the load; ways to masters that go wrong. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '@mysync/harness';
 import type { Redis } from 'ioredis';
@@ -6,6 +6,7 @@ import type { Dice } from './dice.ts';
 import type { FaultKind } from './fault-kinds.ts';
 import type { Scene } from './scene.ts';
 import type { Setting } from './setting.ts';
+import { TROUBLES } from './troubles.ts';
 
 const FAILOVER_MS = 60_000;
 /** Slots that are moved to one master before it is lost. */
@@ -83,7 +84,7 @@ async function whileAway(
     });
 }
 
-export const CLUSTER_FAULTS: readonly FaultKind[] = [
+const nodeFaults: readonly FaultKind[] = [
   {
     name: 'redis cluster: kill a master',
     weight: 3,
@@ -211,3 +212,22 @@ export const CLUSTER_FAULTS: readonly FaultKind[] = [
     },
   },
 ];
+
+/** Nobody takes the master's place: the nodes hear each other. Its replica goes the same way as the writers. */
+const wayFaults: readonly FaultKind[] = TROUBLES.map(({ name, holdMs, of }) => ({
+  name: `way to a cluster node ${name}`,
+  weight: 0.7,
+  holdMs,
+  fits: onCluster,
+  strike: async ({ stage }, dice) => {
+    const masters = await until('a master answers', async () => {
+      const found = await stage.cluster().masters();
+      return found.length > 0 && found;
+    });
+    const proxy = stage.proxy(`node ${stage.cluster().partOf(dice.pick(masters))}`);
+    proxy.strike(of(dice));
+    return async () => proxy.mend();
+  },
+}));
+
+export const CLUSTER_FAULTS: readonly FaultKind[] = [...nodeFaults, ...wayFaults];

@@ -11,7 +11,7 @@ import { Finding, untilMysync } from './finding.ts';
 import { fillUp } from './full-disk.ts';
 import { KAFKA_FAULTS } from './kafka-faults.ts';
 import type { Scene } from './scene.ts';
-import { hasRedisServer, type Setting } from './setting.ts';
+import { hasRedisServer, type Setting, storeOf } from './setting.ts';
 import { TROUBLES } from './troubles.ts';
 
 /** What mends a fault: resolves when it is gone. */
@@ -141,7 +141,7 @@ const processFaults: readonly FaultKind[] = [
     strike: async ({ stage, setting, writers, load }, dice) => {
       const writer = dice.pick(writers);
       // what it sends now arrives only when the others have taken over: they give up waiting for their own, on connections that they open anew
-      const ways = setting.sinks.map((sink) => stage.proxy(sink));
+      const ways = setting.sinks.flatMap((sink) => stage.waysTo(storeOf(setting, sink)));
       for (const way of ways) way.strike({ kind: 'delay', ms: LATE_MS });
       await sleep(400);
       writer.signal('SIGSTOP');

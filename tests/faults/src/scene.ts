@@ -347,7 +347,7 @@ export class Scene {
   #redis(): Readonly<Record<string, unknown>> {
     const { setting, stage } = this;
     if (!setting.cluster) return { url: `redis://127.0.0.1:${stage.proxy('redis').port}` };
-    const hosts = stage.cluster().addresses.map(({ host, port }) => `${host}:${port}`);
+    const hosts = stage.cluster().announced.map(({ host, port }) => `${host}:${port}`);
     // longer than a seed: what was moved to a master that is lost has its changes applied again, whenever they were made
     return { hosts, cluster: true, failoverReplayMs: 600_000 };
   }

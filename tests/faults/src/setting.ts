@@ -13,7 +13,7 @@ export interface Setting {
   readonly transport: TransportName;
   readonly source: SourceName;
   readonly sinks: readonly SinkName[];
-  /** Redis is a cluster of three masters with a replica each; no way to it leads through a proxy. */
+  /** Redis is a cluster of three masters with a replica each. */
   readonly cluster: boolean;
   /** One process for everything, or a reader and this many writers of each sink. */
   readonly oneProcess: boolean;

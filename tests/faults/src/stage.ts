@@ -14,6 +14,9 @@ import { tidy } from './tidy.ts';
 
 export const BROKERS = ['n1', 'n2', 'n3'] as const;
 export type Broker = (typeof BROKERS)[number];
+/** Of the Redis Cluster. */
+const NODES = ['n1', 'n2', 'n3', 'n4', 'n5', 'n6'] as const;
+type NodeWay = `node ${string}`;
 type StageServer = SourceName | StoreName | 'kafka';
 
 const SERVICES = process.env['MYSYNC_SERVICES'] ?? fileURLToPath(new URL('../../../.cache/servers', import.meta.url));
@@ -23,13 +26,13 @@ export class Stage {
   #cluster: RedisCluster | null = null;
   /** Where Elasticsearch puts its snapshots. */
   #snapshots: string | null = null;
-  /** By server, or by broker. */
-  readonly proxies = new Map<StageServer | Broker, FaultProxy>();
+  /** By server, by broker, or by node of the Redis Cluster. */
+  readonly proxies = new Map<StageServer | Broker | NodeWay, FaultProxy>();
 
   async need(name: StageServer): Promise<TestServer> {
     const found = this.#servers.get(name);
     if (found !== undefined) return found;
-    const server = name === 'kafka' ? await this.#startKafka() : await this.#start(name);
+    const server = await this.#startAny(name);
     this.#servers.set(name, server);
     return server;
   }
@@ -46,10 +49,15 @@ export class Stage {
     return found;
   }
 
-  proxy(name: StageServer | Broker): FaultProxy {
+  proxy(name: StageServer | Broker | NodeWay): FaultProxy {
     const found = this.proxies.get(name);
     if (found === undefined) throw new Error(`there is no way to ${name}`);
     return found;
+  }
+
+  /** Every way to a store: there is one for each node of a cluster. */
+  waysTo(store: StoreName): readonly FaultProxy[] {
+    return store === 'redis-cluster' ? NODES.map((part) => this.proxy(`node ${part}`)) : [this.proxy(store)];
   }
 
   /** Everything runs and every way is open again. */
@@ -59,6 +67,7 @@ export class Stage {
     if (!this.#servers.has('redis-cluster')) return;
     for (const node of this.cluster().clients) await node.config('SET', 'masterauth', '');
     await this.cluster().settled();
+    await this.cluster().replicated();
   }
 
   /** A copy of what Redis has on disk, as a backup takes it: while it runs. */
@@ -107,12 +116,12 @@ export class Stage {
     return `${SERVICES}/redis/instances/${this.server('redis').instance}/data`;
   }
 
-  async #start(name: SourceName | StoreName): Promise<TestServer> {
-    if (name === 'redis-cluster') {
-      // a replica takes over however long it heard nothing
-      const args = ['--cluster-replica-validity-factor', '0'];
-      return await startServer(name, { env: { REPLICAS: '1' }, args });
-    }
+  async #startAny(name: StageServer): Promise<TestServer> {
+    if (name === 'kafka') return await this.#startKafka();
+    return name === 'redis-cluster' ? await this.#startCluster() : await this.#start(name);
+  }
+
+  async #start(name: SourceName | Exclude<StoreName, 'redis-cluster'>): Promise<TestServer> {
     // what Redis has answered for is in its file before the answer, so a kill loses nothing; its file is only appended to
     const args =
       name === 'redis'
@@ -134,6 +143,26 @@ export class Stage {
   async #snapshotFolder(): Promise<string> {
     this.#snapshots ??= await mkdtemp(join(tmpdir(), 'mysync-snapshots-'));
     return this.#snapshots;
+  }
+
+  /** Three masters with a replica each, which clients and replicas reach through the proxies; load, checker and administration go to the nodes. */
+  async #startCluster(): Promise<TestServer> {
+    for (const part of NODES) this.proxies.set(`node ${part}`, await FaultProxy.open());
+    const ports = NODES.map((part) => this.proxy(`node ${part}`).port).join(' ');
+    const server = await startServer('redis-cluster', {
+      env: { REPLICAS: '1', ADVERTISED_PORTS: ports },
+      args: [
+        // a replica takes over however long it heard nothing
+        ...['--cluster-replica-validity-factor', '0'],
+        // one whose way to its master went silent goes another one soon
+        ...['--repl-timeout', '5', '--repl-ping-replica-period', '1'],
+      ],
+    });
+    const nodes = server.get('REDIS_CLUSTER_NODES').split(',');
+    for (const [index, part] of NODES.entries()) {
+      this.proxy(`node ${part}`).aim(Number(nodes[index]?.split(':')[1]));
+    }
+    return server;
   }
 
   /** Three brokers; clients that come through the proxies are told the proxies' ports, brokers and checker the real ones. */

@@ -4,16 +4,23 @@ import { until } from './wait.ts';
 
 const COMMAND_TIMEOUT_MS = 10_000;
 
+interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
 /** The nodes of a Redis Cluster of tests/servers, each by a client of its own: administered as redis-cli does it. */
 export class RedisCluster implements AsyncDisposable {
-  readonly addresses: readonly { readonly host: string; readonly port: number }[];
+  /** Where the nodes listen. */
+  readonly addresses: readonly Address[];
+  /** Where they tell their clients to connect; elsewhere when there are proxies in front of them. */
+  readonly announced: readonly Address[];
   readonly clients: readonly Redis[];
 
   constructor(server: TestServer) {
-    this.addresses = server
-      .get('REDIS_CLUSTER_NODES')
-      .split(',')
-      .map((node) => ({ host: node.split(':')[0] ?? '', port: Number(node.split(':')[1]) }));
+    const nodes = server.get('REDIS_CLUSTER_NODES');
+    this.addresses = parse(nodes);
+    this.announced = parse(server.vars['REDIS_CLUSTER_ANNOUNCED'] ?? nodes);
     this.clients = this.addresses.map((address) => {
       const client = new Redis({ ...address, commandTimeout: COMMAND_TIMEOUT_MS, retryStrategy: () => 100 });
       client.on('error', () => undefined);
@@ -27,6 +34,16 @@ export class RedisCluster implements AsyncDisposable {
     return this.clients.filter((_, at) => roles[at] === 'master');
   }
 
+  /** For clients that are not to go through the proxies: from what is announced to where it is. */
+  get natMap(): Readonly<Record<string, Address>> {
+    return Object.fromEntries(
+      this.addresses.map((address, at) => {
+        const { host, port } = this.announced[at] ?? address;
+        return [`${host}:${port}`, address];
+      }),
+    );
+  }
+
   /** The server's name for a node, for its verbs. */
   partOf(node: Redis): string {
     return `n${this.clients.indexOf(node) + 1}`;
@@ -34,12 +51,20 @@ export class RedisCluster implements AsyncDisposable {
 
   /** A replica of a master, or undefined. */
   async replicaOf(master: Redis): Promise<Redis | undefined> {
-    const { port } = this.#addressOf(master);
+    const id = String(await master.cluster('MYID'));
     for (const client of this.clients) {
-      const [role, , masterPort] = (await client.role().catch(() => [''])) as [string, string?, number?];
-      if (role === 'slave' && Number(masterPort) === port) return client;
+      const [, , flags, masterId] = await ownLine(client).catch(() => []);
+      if (flags?.includes('slave') && masterId === id) return client;
     }
     return undefined;
+  }
+
+  /** Waits until every node that is no master has a connection to its master, and the data. */
+  async replicated(): Promise<void> {
+    await until('the replicas have what their masters have', async () => {
+      const states = await Promise.all(this.clients.map((client) => client.info('replication')));
+      return states.every((state) => /role:master|master_link_status:up/.test(state));
+    });
   }
 
   async isMaster(node: Redis): Promise<boolean> {
@@ -128,11 +153,15 @@ export class RedisCluster implements AsyncDisposable {
     for (const client of this.clients) client.disconnect();
   }
 
-  #addressOf(node: Redis): { readonly host: string; readonly port: number } {
+  #addressOf(node: Redis): Address {
     const address = this.addresses[this.clients.indexOf(node)];
     if (address === undefined) throw new Error('not a node of this cluster');
     return address;
   }
+}
+
+function parse(nodes: string): readonly Address[] {
+  return nodes.split(',').map((node) => ({ host: node.split(':')[0] ?? '', port: Number(node.split(':')[1]) }));
 }
 
 async function roleOf(node: Redis): Promise<string> {
@@ -141,14 +170,18 @@ async function roleOf(node: Redis): Promise<string> {
 
 /** The slots that a node takes for its own, by ranges. */
 async function ownRanges(client: Redis): Promise<readonly (readonly [number, number])[]> {
-  const own = (await nodeLines(client)).find(([, , flags]) => flags?.includes('myself')) ?? [];
-  return own
+  return (await ownLine(client))
     .slice(8)
     .filter((range) => !range.startsWith('['))
     .map((range) => {
       const [first = '', last = first] = range.split('-');
       return [Number(first), Number(last)] as const;
     });
+}
+
+/** What a node says of itself: its id, address, flags, master's id, … */
+async function ownLine(client: Redis): Promise<readonly string[]> {
+  return (await nodeLines(client)).find(([, , flags]) => flags?.includes('myself')) ?? [];
 }
 
 /** Id, configuration epoch and slots of each master, as the node sees them. */

@@ -5,7 +5,7 @@ import { type AddressInfo, createServer, connect as dial, type Server, type Sock
  * without a word as a firewall that drops packets does.
  */
 export class TcpProxy {
-  readonly #target: number;
+  #target: number;
   readonly #sockets = new Set<Socket>();
   /** They forward nothing any more. */
   readonly #silent = new WeakSet<Socket>();
@@ -28,11 +28,15 @@ export class TcpProxy {
     this.#target = target;
   }
 
-  /** To a port of this machine. It listens at once, on a free port. */
-  static async open(target: number): Promise<TcpProxy> {
+  /** To a port of this machine, which may be told later. It listens at once, on a free port. */
+  static async open(target = 0): Promise<TcpProxy> {
     const proxy = new TcpProxy(target);
     await proxy.listen();
     return proxy;
+  }
+
+  aim(target: number): void {
+    this.#target = target;
   }
 
   get address(): { readonly host: string; readonly port: number } {
