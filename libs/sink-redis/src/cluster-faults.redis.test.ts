@@ -142,6 +142,46 @@ test('H6: a replica takes over, by order and after a kill -9: what the master ha
   assert.equal(holders.size, 3, 'each replica that took over is told');
 });
 
+// Without a look at the others, the time for an answer would decide, here longer than the test.
+test('a master that falls silent is left as soon as its replica has taken over', { timeout: 120_000 }, async () => {
+  await using server = await startServer('redis-cluster', { env: { REPLICAS: '1' } });
+  await using nodes = new RedisCluster(server);
+  await using sink = sinkOn(nodes, { commandTimeoutMs: 600_000, connectTimeoutMs: 600_000 });
+  const writer = await TrialWriter.start(sink, stream);
+  await writer.applied(0, ...Array.from({ length: 30 }, (_, id) => put(schema, itemRow(id), id + 1)));
+  // the first in the slot map
+  const master = await nodes.owner(0);
+  const replica = await nodes.replicaOf(master);
+  assert.ok(replica !== undefined);
+  await server.pause(nodes.partOf(master));
+  const changes = Array.from({ length: 30 }, (_, id) => put(schema, itemRow(id, 'new'), 100 + id));
+  await assert.rejects(
+    writer.apply(...changes),
+    (error) => isMysyncError(error, 'SINK_UNREACHABLE') && error.retriable && error.message.includes('another master'),
+  );
+  assert.ok(await nodes.isMaster(replica));
+  assert.equal(await sink.readMarker(stream), writer.marker);
+  await writer.applied(0, ...changes);
+  await server.resume(nodes.partOf(master));
+  await until('it is a replica', async () => !(await nodes.isMaster(master)));
+  assert.deepEqual(await namesIn(nodes), new Map(changes.map((_, id) => [id, 'new'])));
+});
+
+test('an apply that is given up while a master is silent rejects with the reason', { timeout: 120_000 }, async () => {
+  await using server = await startServer('redis-cluster');
+  await using nodes = new RedisCluster(server);
+  await using sink = sinkOn(nodes, { commandTimeoutMs: 600_000 });
+  const writer = await TrialWriter.start(sink, stream);
+  await writer.applied(0, put(schema, itemRow(1), 1));
+  await server.pause('n2');
+  const controller = new AbortController();
+  const batch = { stream, changes: [put(schema, itemRow(1), 2)], marker: { expected: writer.marker, next: 'n' } };
+  const applying = sink.apply(batch, controller.signal);
+  controller.abort(new Error('revoked'));
+  await assert.rejects(applying, { message: 'revoked' });
+  await server.resume('n2');
+});
+
 test('the marker: gone when one master lost everything, the same when the slots it lies in move', async () => {
   await using server = await startServer('redis-cluster');
   await using nodes = new RedisCluster(server);

@@ -73,9 +73,15 @@ export class ClusterMarkers {
   }
 
   /** Of a batch: `done` when every copy has the next text already. */
-  async compare(stream: StreamRef, expected: string | null, next: string): Promise<'same' | 'done' | 'moved'> {
+  async compare(
+    stream: StreamRef,
+    expected: string | null,
+    next: string,
+    signal: AbortSignal,
+  ): Promise<'same' | 'done' | 'moved'> {
     const { places } = await this.#place(stream);
-    const found = await this.#texts(stream, slotsOf(places));
+    const copies = await this.#get(stream, slotsOf(places), signal);
+    const found = copies.map((copy) => copy?.text ?? null);
     if (found.every((text) => text === expected)) return 'same';
     if (found.every((text) => text === next)) return 'done';
     return found.every((text) => text === expected || text === next) ? 'same' : 'moved';
@@ -125,11 +131,11 @@ export class ClusterMarkers {
     return { marker, hasLost: gone.length > 0, found, home: placesOf(marker === null ? [] : left, map) };
   }
 
-  async #get(stream: StreamRef, slots: readonly number[]): Promise<readonly (Copy | null)[]> {
+  async #get(stream: StreamRef, slots: readonly number[], signal?: AbortSignal): Promise<readonly (Copy | null)[]> {
     const requests = slots.map((slot) =>
       request(slot, ['HMGET', this.#names.marker(stream, slot), 'm', 'c', 's', 'l']),
     );
-    const replies = await this.#router.run(requests);
+    const replies = await this.#router.run(requests, signal);
     return replies.map((reply, at) => {
       const slot = slots[at] ?? 0;
       if (reply instanceof Error) throw this.#failure(stream, slot, reply);
@@ -143,10 +149,6 @@ export class ClusterMarkers {
         losses: Number(losses),
       };
     });
-  }
-
-  async #texts(stream: StreamRef, slots: readonly number[]): Promise<readonly (string | null)[]> {
-    return (await this.#get(stream, slots)).map((copy) => copy?.text ?? null);
   }
 
   /** Makes the copies at home equal to `marker`, that of slot 0 last, and removes the others. False: somebody was faster. */

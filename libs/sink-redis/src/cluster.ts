@@ -55,7 +55,7 @@ export class Cluster implements RedisBackend {
   async applyRows(batch: RowBatch, encoder: RowEncoder, signal: AbortSignal): Promise<ApplyOutcome> {
     const { stream, marker } = batch;
     if (marker !== null && batch.changes.length > 0) {
-      const before = await this.#markers.compare(stream, marker.expected, marker.next);
+      const before = await this.#markers.compare(stream, marker.expected, marker.next, signal);
       if (before === 'done') return { status: 'applied', stale: 0 };
       if (before === 'moved') return { status: 'marker-moved' };
     }
@@ -136,7 +136,7 @@ export class Cluster implements RedisBackend {
 
   async applyClear(batch: ClearBatch, signal: AbortSignal): Promise<ApplyOutcome> {
     const { stream, marker } = batch;
-    const before = await this.#markers.compare(stream, marker.expected, marker.next);
+    const before = await this.#markers.compare(stream, marker.expected, marker.next, signal);
     if (before === 'done') return { status: 'applied', stale: 0 };
     if (before === 'moved') return { status: 'marker-moved' };
     const layout = await this.#layout(signal);

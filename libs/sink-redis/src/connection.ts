@@ -1,4 +1,4 @@
-import { causeText } from '@mysync/core';
+import { causeText, systemClock } from '@mysync/core';
 import { sinkErrors } from '@mysync/sink';
 import { Redis } from 'ioredis';
 import { EncodedCommand } from './encoded-command.ts';
@@ -12,7 +12,7 @@ const DEFAULT_MAX_ARGUMENT_BYTES = 512 * 2 ** 20;
 /**
  * One connection, from its opening to its end.
  *
- * 1. It is never repaired: a failure, or no answer in time, ends it and rejects all calls; the owner opens another one. (ioredis's
+ * 1. It is never repaired: a failure, or `commandTimeoutMs` without an answer while one is owed, ends it and rejects all calls; the owner opens another one. (ioredis's
  *    own reconnecting either sends commands again by itself, out of our order, or leaves them without an answer.)
  * 2. Nothing is queued for later: a call on an ended connection rejects at once.
  */
@@ -24,6 +24,8 @@ export class RedisConnection {
   /** Longer arguments make the server end the connection (its proto-max-bulk-len). */
   maxArgumentBytes = DEFAULT_MAX_ARGUMENT_BYTES;
   #failure: Error | null = null;
+  /** When the server said something last, by the monotonic clock. */
+  #heardMs = 0;
   #destroyed = false;
   readonly #closed: Promise<void>;
 
@@ -62,6 +64,9 @@ export class RedisConnection {
     const deadline = setTimeout(() => connection.destroy('no answer to the handshake'), connectTimeoutMs);
     try {
       await redis.connect();
+      redis.stream.on('data', () => {
+        connection.#heardMs = systemClock.monotonic();
+      });
       await connection.#select();
       await connection.#askLimits();
     } catch (error) {
@@ -104,8 +109,7 @@ export class RedisConnection {
     signal?.throwIfAborted();
     if (!this.isOpen) throw this.#ended();
     const stop = (): void => this.destroy('given up');
-    const { commandTimeoutMs } = this.settings;
-    const deadline = setTimeout(() => this.destroy(`no answer in ${commandTimeoutMs} ms`), commandTimeoutMs);
+    const answered = this.#limitSilence();
     signal?.addEventListener('abort', stop, { once: true });
     const { stream } = this.#redis;
     const answers: Promise<unknown>[] = [];
@@ -117,7 +121,7 @@ export class RedisConnection {
     }
     stream.uncork();
     const results = await Promise.allSettled(answers);
-    clearTimeout(deadline);
+    answered();
     signal?.removeEventListener('abort', stop);
     if (signal?.aborted && !this.isOpen) throw signal.reason;
     return results.map((result) => {
@@ -125,6 +129,19 @@ export class RedisConnection {
       if (isReply(result.reason)) return result.reason;
       throw this.#ended(result.reason);
     });
+  }
+
+  /** Until the answers are there: the end of the connection when it is silent for too long. Many answers may take longer in all, over a slow way. */
+  #limitSilence(): () => void {
+    const { commandTimeoutMs } = this.settings;
+    const begun = systemClock.monotonic();
+    const look = (): void => {
+      const leftMs = Math.max(begun, this.#heardMs) + commandTimeoutMs - systemClock.monotonic();
+      if (leftMs > 0) timer = setTimeout(look, leftMs);
+      else this.destroy(`no answer in ${commandTimeoutMs} ms`);
+    };
+    let timer = setTimeout(look, commandTimeoutMs);
+    return () => clearTimeout(timer);
   }
 
   /** One command. An error that Redis replied is thrown as a catalogue error. */

@@ -8,8 +8,9 @@ import { startServer, TcpProxy, type TestServer, TlsProxy, until } from '@mysync
 import type { ApplyBatch } from '@mysync/sink';
 import { itemRow, items, put, TrialWriter } from '@mysync/sink/conformance';
 import { Redis } from 'ioredis';
+import { RedisConnection } from './connection.ts';
 import { Load, runLoad } from './load.fixture.ts';
-import type { RedisAddress, RedisSinkOptions } from './options.ts';
+import { type RedisAddress, type RedisSinkOptions, redisSettings } from './options.ts';
 import { RedisSink } from './sink.ts';
 
 const never = new AbortController().signal;
@@ -167,6 +168,21 @@ test('no answer: rejected in time, then another connection', async () => {
   assert.ok(proxy.connections > before);
   assert.equal(doubts.length, 1);
   await proxy.close();
+});
+
+test('answers that come one behind the other may take longer in all than one of them', async () => {
+  await using server = await startServer('redis');
+  const address = addressOf(server);
+  const settings = redisSettings({ hosts: [address], tables: [], commandTimeoutMs: 1_000 });
+  const connection = await RedisConnection.open(address, settings);
+  const wait = (seconds: string): string[] => ['BLPOP', 'nothing', seconds];
+  const many = Array.from({ length: 10 }, () => wait('0.2'));
+  assert.deepEqual(
+    await connection.callAll(many),
+    many.map(() => null),
+  );
+  await assert.rejects(connection.callAll([wait('0.2'), wait('0')]), retriable('SINK_UNREACHABLE'));
+  await connection.closed;
 });
 
 test('an apply that is given up rejects with the reason', async () => {

@@ -2,6 +2,7 @@ import { systemClock } from '@mysync/core';
 import { sinkErrors } from '@mysync/sink';
 import { type Argument, RedisConnection } from './connection.ts';
 import { redisFailure, replyCode } from './failure.ts';
+import { MasterWatch } from './master-watch.ts';
 import type { RedisAddress, RedisSettings } from './options.ts';
 import type { Script } from './script.ts';
 import { addressName, type ClusterMaster, parseAddress, SlotMap } from './slot-map.ts';
@@ -41,6 +42,7 @@ const QUICK_ROUNDS = 5;
  * 3. A connection that breaks fails the call, after the other masters have answered: what was executed is unknown, so the
  *    caller sends its whole batch again.
  * 4. Another owner of a slot, or a connection that was replaced, is a doubt.
+ * 5. A master that does not answer is waited for no longer than until others know of another one; where the masters are is asked of those that do answer.
  */
 export class ClusterRouter {
   readonly #settings: RedisSettings;
@@ -49,6 +51,10 @@ export class ClusterRouter {
   readonly #connections = new Map<string, RedisConnection>();
   readonly #opening = new Map<string, Promise<RedisConnection>>();
   readonly #known = new Set<string>();
+  readonly #watch = new MasterWatch({
+    look: (silent) => this.#mastersElsewhere(silent),
+    leave: (name) => this.#leave(name),
+  });
   #map: SlotMap | null = null;
   #reading: Promise<SlotMap> | null = null;
   #stale = false;
@@ -73,7 +79,9 @@ export class ClusterRouter {
       }
       const map = await this.slotMap();
       const groups = group(pending, requests, map);
-      const rounds = [...groups.values()].map((each) => this.#send(each, requests, replies, signal));
+      const rounds = [...groups].map(([name, each]) =>
+        this.#watch.during(name, this.#send(each, requests, replies, signal)),
+      );
       const settled = await Promise.allSettled(rounds);
       const again: Pending[] = [];
       let pause = false;
@@ -176,8 +184,12 @@ export class ClusterRouter {
     const candidates = new Map<string, RedisAddress>();
     for (const master of this.#map?.masters ?? []) candidates.set(master.name, master.address);
     for (const address of this.#settings.hosts) candidates.set(addressName(address), address);
+    // a server that answered a moment ago goes before one that is to be connected to; one that is silent comes last
+    const { silent } = this.#watch;
+    const rank = (name: string): number => (silent.has(name) ? 2 : this.#connections.get(name)?.isOpen ? 0 : 1);
+    const order = [...candidates].sort(([a], [b]) => rank(a) - rank(b));
     let failure: unknown = sinkErrors.SINK_UNREACHABLE({ message: 'no Redis server is named' });
-    for (const address of candidates.values()) {
+    for (const [, address] of order) {
       try {
         const connection = await this.connection(address);
         const map = SlotMap.parse(await connection.call(['CLUSTER', 'SLOTS']), address);
@@ -192,6 +204,20 @@ export class ClusterRouter {
       }
     }
     throw redisFailure(failure, 'the cluster');
+  }
+
+  async #mastersElsewhere(silent: ReadonlySet<string>): Promise<ReadonlySet<string> | null> {
+    const asked = [...this.#connections].find(([name, { isOpen }]) => isOpen && !silent.has(name));
+    if (asked === undefined) return null;
+    const [name, connection] = asked;
+    const slots = this.#watch.during(name, connection.call(['CLUSTER', 'SLOTS']));
+    return new Set(SlotMap.parse(await slots, connection.address).masters.map((master) => master.name));
+  }
+
+  /** One that a slot is only being moved to may be no master for others yet. */
+  #leave(name: string): void {
+    if (this.#map?.masters.some((master) => master.name === name) !== true) return;
+    this.#connections.get(name)?.destroy('no answer, and its slots have another master');
   }
 
   /** Ends connections to servers that are no master any more. */
