@@ -21,13 +21,14 @@ test('clients and replicas are told the ports of the proxies, also by a node tha
     const ways = stage.waysTo('redis-cluster');
     const ports = ways.map(({ port }) => port).sort();
     assert.deepEqual(cluster.announced.map(({ port }) => port).sort(), ports);
-    const allAreTold = async (): Promise<void> => {
+    const allAreTold = async (): Promise<true> => {
       for (const node of cluster.clients) assert.deepEqual(portsTold(await node.cluster('SLOTS')), ports);
       await cluster.replicated();
       for (const node of cluster.clients) {
         const [, port] = /master_port:(\d+)/.exec(await node.info('replication')) ?? [];
         if (port !== undefined) assert.ok(ports.includes(Number(port)), `${cluster.partOf(node)} follows ${port}`);
       }
+      return true;
     };
     await allAreTold();
     for (const part of ['n1', 'n5']) {
