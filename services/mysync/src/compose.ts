@@ -188,12 +188,12 @@ export interface TransportParts {
 export async function openTransport(config: Config, parts: TransportParts): Promise<Transport> {
   const logger = parts.logger.child({ component: 'transport' });
   if (config.transport.kind === 'kafka') return await openKafka(config, logger, parts.metrics);
-  const { compactionIntervalMs, maxBytes, ...log } = config.transport.log;
+  const { compactionIntervalMs, compactionMemoryBytes, maxBytes, ...log } = config.transport.log;
   const { LogTransport } = await import('@mysync/transport-log');
   return await LogTransport.open({
     ...log,
     ...(maxBytes === undefined ? {} : { maxBytes }),
-    maintenance: parts.maintenance && { intervalMs: compactionIntervalMs },
+    maintenance: parts.maintenance && { intervalMs: compactionIntervalMs, memoryBytes: compactionMemoryBytes },
     onProblem: (error) => logger.warn(asMysyncError(error).toJSON(), 'the embedded log'),
   });
 }

@@ -35,6 +35,10 @@ function logSection() {
       }).default(256 * MEBI),
       memberLeaseMs: milliseconds('How long a frozen writer keeps its partitions.', { min: 1_000 }).default(10_000),
       compactionIntervalMs: milliseconds('Pause between two rounds of compaction and retention.').default(15_000),
+      compactionMemoryBytes: integer(
+        'Memory for the keys of rows that changed since compaction last came by: 64 MiB hold about a million. With more of them in one partition compaction takes more CPU.',
+        { min: MEBI },
+      ).default(64 * MEBI),
     },
     'The embedded log: for one machine, nothing to install.',
   );
