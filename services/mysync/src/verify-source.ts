@@ -16,7 +16,7 @@ import { type BinlogSource, createMysqlSource, type MysqlSourceOptions, surveyTa
 import { createLogger } from '@mysync/telemetry';
 import { Again, LostDeletionsRepair, Pipeline, SteadyTable, type TableReport, TableVerifier } from '@mysync/verifier';
 import { CheckpointLook } from './checkpoints.ts';
-import { openLookedAtTransport, openSink, sourceOptions } from './compose.ts';
+import { openLookedAtTransport, openSink, required, sourceOptions } from './compose.ts';
 import type { CommandContext } from './context.ts';
 import { Lifecycle } from './lifecycle.ts';
 import { asMysyncError } from './output.ts';
@@ -66,13 +66,13 @@ const OF_ONE_TABLE: ReadonlySet<string> = new Set([
 
 /** Throws what ends the command; what was found before stands in the report. */
 export async function verifySource(asked: VerifySource): Promise<void> {
-  const { context, settings, report, tell } = asked;
+  const { context, config, settings, report, tell } = asked;
   const lifecycle = new Lifecycle();
   try {
     const parts = await openParts(asked, lifecycle);
     const { again, checkpoints, sink, options } = parts;
     const checkpoint = await again.call(() => checkpoints.load());
-    const survey = await again.call(() => surveyTables(options, knownTables(checkpoint)));
+    const survey = await again.call(() => surveyTables(options, knownTables(config, report.source, checkpoint)));
     const wanted = (table: TableRef): boolean => sink.accepts(table) && settings.wants(table);
     const tables = survey.schemas.filter(wanted).map(({ database, table }) => ({ database, table }));
     report.uncompared.push(...survey.unreadable.filter(({ table }) => wanted(table)));
@@ -183,12 +183,11 @@ async function compareTable(
 }
 
 /** Tables that the sink may hold rows of, also such as the catalogue hides from us. */
-function knownTables(checkpoint: Checkpoint | null): readonly TableRef[] {
-  if (checkpoint === null) return [];
-  const { knownTables: known, wantedTables = [], completeTables } = checkpoint.snapshot;
-  // earlier versions noted the complete ones only
-  const complete = known === undefined ? completeTables.map(plainTable).filter((ref) => ref !== null) : [];
-  const all = [...(known ?? []), ...wantedTables, ...complete];
+function knownTables(config: Config, source: string, checkpoint: Checkpoint | null): readonly TableRef[] {
+  const { knownTables: known = [], wantedTables = [], completeTables = [] } = checkpoint?.snapshot ?? {};
+  // those that the configuration names outright; and earlier versions noted the complete ones only
+  const named = [...required(config.sources, source).tables, ...completeTables].map(plainTable);
+  const all = [...known, ...wantedTables, ...named.filter((ref) => ref !== null)];
   return [...new Map(all.map((ref) => [formatTableRef(ref), ref])).values()];
 }
 

@@ -31,15 +31,22 @@ export async function surveyTables(given: MysqlSourceOptions, known: readonly Ta
     const hidden = known.filter((ref) => options.captures(ref) && !names.has(tableRefKey(ref)));
     const schemas: TableSchema[] = [];
     const unreadable: UnreadableTable[] = [];
-    for (const table of [...listed, ...hidden]) {
+    const look = async (table: TableRef, ask: () => Promise<void>): Promise<void> => {
       try {
-        const schema = await readableSchema(session, table, options);
-        if (schema !== undefined) schemas.push(schema);
+        await ask();
       } catch (error) {
         if (!isMysyncError(error) || error.retriable) throw error;
         unreadable.push({ table, error });
       }
+    };
+    for (const table of listed) {
+      await look(table, async () => {
+        const schema = await readableSchema(session, table, options);
+        if (schema !== undefined) schemas.push(schema);
+      });
     }
+    // one that can be read was made just now, is a view, or a listed one by another spelling
+    for (const table of hidden) await look(table, () => requireGone(session, table));
     return { schemas, unreadable };
   } finally {
     session.close();
