@@ -42,7 +42,7 @@ test('a checkpoint that covers what lies before its position is right', () => {
 test('a change before the position, and behind the mark, was not acked', () => {
   const judge = new CheckpointJudge();
   judge.see(checkpoint({ position: 400, marks: [2] }), [9]);
-  offer(judge, [1, 1, 100], [1, 2, 200], [1, 3, 300], [1, 4, 400]);
+  offer(judge, [1, 1, 100], [1, 2, 200], [1, 3, 300], [1, 4, 300], [1, 5, 400]);
   assert.equal(judge.complaints.length, 1);
   assert.match(judge.complaints[0] ?? '', /binlog.000003:400, partition 0 at offset 2 .*:300 \(epoch 1, sequence 3\)/);
 });

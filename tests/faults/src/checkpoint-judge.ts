@@ -37,6 +37,7 @@ export class CheckpointJudge {
   #every = 1;
   #last = '';
   #topicId = '';
+  readonly #told = new Set<string>();
   /** Highest sequence of each partition, of what was offered. */
   readonly #highest = new Map<number, number>();
 
@@ -74,7 +75,7 @@ export class CheckpointJudge {
     const change = readChange(message);
     if (change === null || change.operation === HEARTBEAT) return;
     let isBefore = false;
-    let tooFar: string | null = null;
+    let tooFar: string | undefined;
     for (const { place, epoch: by, marks, ends } of this.#seen) {
       if (comparePlaces(change, place) >= 0) continue;
       isBefore = true;
@@ -85,7 +86,9 @@ export class CheckpointJudge {
       break;
     }
     if (isBefore) this.held += 1;
-    if (tooFar === null) return;
+    // of each checkpoint and partition once
+    if (tooFar === undefined || this.#told.has(tooFar)) return;
+    this.#told.add(tooFar);
     const what = `the change of ${change.file}:${change.offset} (epoch ${epoch}, sequence ${sequence})`;
     this.complaints.push(`checkpoint ahead of the acks: ${tooFar}, but ${what} was stored at ${offset}`);
   }

@@ -69,6 +69,20 @@ export const MUTATIONS: readonly Mutation[] = [
     ],
   },
   {
+    // nothing is lost by it while no reader dies: only the checkpoints that were seen tell
+    name: 'a checkpoint whose position is ahead of its marks',
+    transport: 'log',
+    focus: 'kill writer',
+    edits: [
+      {
+        file: 'libs/flow/dist/checkpoint-tracker.js',
+        find: 'return { end: this.#end, partitions };',
+        replace:
+          'return { end: (this.#groups.length > 0 ? this.#groups.at(this.#groups.length - 1).end : null) ?? this.#end, partitions };',
+      },
+    ],
+  },
+  {
     name: 'a guard that accepts gaps',
     transport: 'kafka',
     focus: 'a stranger writes into the log',
