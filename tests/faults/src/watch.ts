@@ -165,7 +165,12 @@ export class Watch {
     // one may be under way, and have begun before
     const wanted = counts.map(({ done }) => done + 2);
     const isDone = (): boolean => counts.every(({ done }, index) => done >= (wanted[index] ?? 0));
-    await until('a look at the sinks and at the books', isDone, { timeoutMs: SEEN_AGAIN_MS });
+    await until('a look at the sinks and at the books', isDone, { timeoutMs: SEEN_AGAIN_MS }).catch(
+      (error: unknown) => {
+        const troubles = counts.map(({ trouble }) => trouble).filter((trouble) => trouble !== '');
+        throw new Error(troubles.join('; '), { cause: error });
+      },
+    );
   }
 
   /**
