@@ -2,9 +2,10 @@
  * What a request to a broker can end in, inside this room: the broker's own error code, or no answer at all. Both are
  * translated into the catalogue where they leave the room.
  */
-import { causeText, isMysyncError, type MysyncError } from '@mysync/core';
+import { causeText, isMysyncError } from '@mysync/core';
 import { transportErrors } from '@mysync/transport';
-import { codeName, isDenied } from './protocol/codes.ts';
+import { type Admission, LOG_IN } from './admission.ts';
+import { CODE, codeName, isDenied } from './protocol/codes.ts';
 
 /** No answer: the connection was refused, lost, timed out or closed. Whether the request had an effect is not known. */
 export const NO_ANSWER = 'no answer';
@@ -24,19 +25,18 @@ export function refusal(code: number, what: string): BrokerError {
 }
 
 /** kafkajs's errors, by their names and codes (never by text). */
-export function fromKafkajs(error: unknown, address: string): Error {
+export function fromKafkajs(error: unknown, address: string, admission: Admission): Error {
   if (error instanceof BrokerError || isMysyncError(error)) return error;
   const { name, code, errors } = error as { name?: string; code?: unknown; errors?: unknown[] };
-  if (name === 'KafkaJSAggregateError' && errors?.[0] !== undefined) return fromKafkajs(errors[0], address);
-  if (name === 'KafkaJSSASLAuthenticationError' || (typeof code === 'number' && isDenied(code))) {
-    return denied(causeText(error), { broker: address });
+  if (name === 'KafkaJSAggregateError' && errors?.[0] !== undefined) return fromKafkajs(errors[0], address, admission);
+  if (name === 'KafkaJSSASLAuthenticationError' || code === CODE.SASL_AUTHENTICATION_FAILED) {
+    return admission.denied(LOG_IN, causeText(error), { broker: address });
+  }
+  if (typeof code === 'number' && isDenied(code)) {
+    return transportErrors.TRANSPORT_DENIED({ message: causeText(error), where: { broker: address } });
   }
   if (typeof code === 'number' && name?.startsWith('KafkaJS')) return new BrokerError(code, causeText(error), error);
   return new BrokerError(NO_ANSWER, `broker ${address}: ${causeText(error)}`, error);
-}
-
-export function denied(message: string, where: Readonly<Record<string, string | number>>): MysyncError {
-  return transportErrors.TRANSPORT_DENIED({ message, where });
 }
 
 export function hasCode(error: unknown, ...codes: readonly number[]): boolean {

@@ -15,6 +15,7 @@ import type { ISocketFactory } from 'kafkajs';
 import Broker from 'kafkajs/src/broker/index.js';
 import loggers from 'kafkajs/src/loggers/index.js';
 import Connection from 'kafkajs/src/network/connection.js';
+import { type Admission, LOG_IN } from './admission.ts';
 import { BrokerError, fromKafkajs, NO_ANSWER } from './broker-error.ts';
 import { kafkaErrors } from './errors.ts';
 import type { Address, ResolvedKafkaOptions } from './options.ts';
@@ -43,6 +44,7 @@ export class BrokerLink {
   readonly #broker: Broker;
   readonly #requestTimeoutMs: number;
   readonly #usesSasl: boolean;
+  readonly #admission: Admission;
   readonly #onSilent: (address: string) => void;
   #closed: Error | null = null;
   /** While the connection authenticates anew, requests wait here, in order. */
@@ -55,6 +57,7 @@ export class BrokerLink {
     this.address = `${address.host}:${address.port}`;
     this.#requestTimeoutMs = requestTimeoutMs;
     this.#usesSasl = options.sasl !== null;
+    this.#admission = options.admission;
     const logger = kafkajsLogger(options);
     this.#connection = new Connection({
       host: address.host,
@@ -81,9 +84,10 @@ export class BrokerLink {
     try {
       const { connectionTimeoutMs } = linkOptions.options;
       await link.#connect(Math.min(connectionTimeoutMs, link.#requestTimeoutMs) * 2 + link.#requestTimeoutMs);
+      link.#admission.given(LOG_IN);
       link.#checkVersions();
     } catch (error) {
-      const failure = fromKafkajs(error, link.address);
+      const failure = link.#failureOf(error);
       if (failure instanceof BrokerError && failure.code === NO_ANSWER) link.#silent(failure);
       else link.close(failure);
       throw failure;
@@ -131,7 +135,7 @@ export class BrokerLink {
     try {
       return await request(this.#broker);
     } catch (error) {
-      const failure = fromKafkajs(error, this.address);
+      const failure = this.#failureOf(error);
       if (failure instanceof BrokerError && failure.code === NO_ANSWER) this.#silent(failure);
       throw failure;
     }
@@ -186,7 +190,7 @@ export class BrokerLink {
         correlationId,
         resolve: (answer) => resolve(answer.payload),
         reject: (error) => {
-          const failure = fromKafkajs(error, this.address);
+          const failure = this.#failureOf(error);
           reject(failure);
           if (this.#closed !== null) return;
           this.#closed = failure;
@@ -212,8 +216,12 @@ export class BrokerLink {
         this.#held = null;
         for (const push of held) push();
       },
-      (error: unknown) => this.close(fromKafkajs(error, this.address)),
+      (error: unknown) => this.close(this.#failureOf(error)),
     );
+  }
+
+  #failureOf(error: unknown): Error {
+    return fromKafkajs(error, this.address, this.#admission);
   }
 
   #lost(): Error {

@@ -8,9 +8,9 @@
  * 4. Where any node will do, one that did not answer lately, to whatever request, is asked last, and the others are not waited for long: brokers
  *    answer such questions from memory. Only when none did so are they given the whole of `requestTimeoutMs`.
  */
-import { causeText, systemClock } from '@mysync/core';
+import { causeText, isMysyncError, type MysyncError, systemClock } from '@mysync/core';
 import { transportErrors } from '@mysync/transport';
-import { BrokerError, isFinal, NO_ANSWER, refusal } from './broker-error.ts';
+import { BrokerError, NO_ANSWER, refusal } from './broker-error.ts';
 import { BrokerLink } from './broker-link.ts';
 import { parseAddress, type ResolvedKafkaOptions } from './options.ts';
 import { CODE } from './protocol/codes.ts';
@@ -87,6 +87,8 @@ export class Cluster {
     const seeds = brokers.map((broker): NodeAddress => ({ nodeId: -1, ...parseAddress(broker) }));
     const start = this.#turn++;
     const failures: string[] = [];
+    // One that has just started may not have read its users yet.
+    let denial: MysyncError | null = null;
     const rounds = [
       {
         nodes: this.#nodes.size > 0 ? [...this.#nodes.values()] : seeds,
@@ -101,12 +103,14 @@ export class Cluster {
         try {
           return await request(await this.#linkTo(`${address}/${lane}`, node.nodeId, node, limitMs));
         } catch (error) {
-          if (!(error instanceof BrokerError) || error.code !== NO_ANSWER || isFinal(error)) throw error;
+          if (isMysyncError(error, 'TRANSPORT_ACCESS_LOST')) denial = error;
+          else if (!(error instanceof BrokerError) || error.code !== NO_ANSWER) throw error;
           failures.push(causeText(error));
           this.#onSilent(address);
         }
       }
     }
+    if (denial !== null) throw denial;
     throw transportErrors.TRANSPORT_UNREACHABLE({
       message: `no broker answers (${[...new Set(failures)].slice(0, 3).join('; ')})`,
       where: { brokers: this.options.brokers.join(',') },

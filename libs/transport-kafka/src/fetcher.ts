@@ -12,7 +12,7 @@
 import { Contact, causeText, isMysyncError, type Outage, systemClock } from '@mysync/core';
 import { Backoff } from '@mysync/flow';
 import { type IncomingRecord, type OffsetRange, type RecordBatch, transportErrors } from '@mysync/transport';
-import { BrokerError, denied, isFinal } from './broker-error.ts';
+import { BrokerError, isFinal } from './broker-error.ts';
 import type { Cluster } from './cluster.ts';
 import { kafkaErrors } from './errors.ts';
 import { RETRY_MAX_MS, RETRY_MIN_MS } from './patience.ts';
@@ -264,7 +264,10 @@ export class Fetcher {
       cursor.contact.lost(`fetching: ${codeName(fetched.error)}`, systemClock.monotonic());
       if (fetched.error === CODE.OFFSET_OUT_OF_RANGE) this.#checkRange(cursor);
       else if (isDenied(fetched.error)) {
-        cursor.fail(denied(`this user may not read '${this.#options.topic}'`, { topic: this.#options.topic }));
+        // Never final: a partition that stands still tells nobody more than one that tries (docs/adr/0211).
+        const { topic } = this.#options;
+        const message = `this user may not read '${topic}'`;
+        cursor.fail(transportErrors.TRANSPORT_ACCESS_LOST({ message, where: { topic } }));
       }
       return false;
     }

@@ -1,5 +1,5 @@
 /** Committed offsets: reading them, and committing under a membership. */
-import { systemClock } from '@mysync/core';
+import { isMysyncError, systemClock } from '@mysync/core';
 import { Backoff } from '@mysync/flow';
 import { transportErrors } from '@mysync/transport';
 import { BrokerError, hasCode, isFinal } from './broker-error.ts';
@@ -107,7 +107,8 @@ export class OffsetCommitter {
         );
         return;
       } catch (error) {
-        if (isFinal(error)) throw error;
+        // Who is a member was let in before.
+        if (isFinal(error) && !isMysyncError(error, 'TRANSPORT_DENIED')) throw error;
         if (hasCode(error, CODE.UNKNOWN_MEMBER_ID, CODE.ILLEGAL_GENERATION) && membership !== null) {
           // Of a generation that has passed meanwhile it says nothing; of the present one it is the loss.
           this.#member.refused(membership, (error as BrokerError).code as number);

@@ -1,5 +1,6 @@
 /** What the Kafka adapter can be told, with its defaults. */
 import type { SecureContextOptions } from 'node:tls';
+import { Admission } from './admission.ts';
 import { kafkaErrors } from './errors.ts';
 
 export interface KafkaSasl {
@@ -65,6 +66,7 @@ export interface KafkaOptions {
 export type ResolvedKafkaOptions = Required<Omit<KafkaOptions, 'tls' | 'sasl'>> & {
   readonly tls: KafkaTls | null;
   readonly sasl: KafkaSasl | null;
+  readonly admission: Admission;
 };
 
 /** Bytes of a record batch and its request around a single record: far less than this. */
@@ -87,6 +89,7 @@ export function resolveOptions(options: KafkaOptions): ResolvedKafkaOptions {
     fetchWaitMs: options.fetchWaitMs ?? 500,
     producerRenewalMs: options.producerRenewalMs ?? 6 * 3_600_000,
     observer: options.observer ?? {},
+    admission: new Admission(),
   };
   if (resolved.brokers.length === 0) {
     throw kafkaErrors.KAFKA_OPTION_INVALID({ message: 'no broker is named', where: { option: 'brokers' } });

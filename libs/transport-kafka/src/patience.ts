@@ -21,9 +21,10 @@ export type PatienceOptions = {
     }
 );
 
-/** True for what another attempt may mend: no answer, a code that is not final, no broker reachable. */
+/** True for what another attempt may mend: no answer, a code that is not final, no broker reachable, a denial of what was allowed before. */
 export function isTransient(error: unknown): boolean {
-  return error instanceof BrokerError || isMysyncError(error, 'TRANSPORT_UNREACHABLE');
+  if (error instanceof BrokerError || isMysyncError(error, 'TRANSPORT_UNREACHABLE')) return true;
+  return isMysyncError(error, 'TRANSPORT_ACCESS_LOST');
 }
 
 export async function patiently<T>(options: PatienceOptions, call: () => Promise<T>): Promise<T> {

@@ -10,7 +10,7 @@
  *    coordinator remembers, and whether it had successors meanwhile nobody knows. It is over, as if it had been refused.
  */
 import { transportErrors } from '@mysync/transport';
-import { denied, refusal } from './broker-error.ts';
+import { refusal } from './broker-error.ts';
 import type { Cluster } from './cluster.ts';
 import { CODE, isDenied } from './protocol/codes.ts';
 import {
@@ -44,12 +44,15 @@ export class ProducerName {
   }
 
   async #init(holder: ProducerNumbers | null): Promise<ProducerNumbers> {
+    const { admission } = this.#cluster.options;
+    const right = `produce as ${this.#name}`;
     this.#coordinator ??= await this.#cluster.coordinator('transaction', this.#name);
     try {
       const link = await this.#cluster.link(this.#coordinator, 'producer-id');
       const request = initProducerIdRequest(this.#cluster.options.clientId, this.#name, holder);
       const answer = initProducerIdAnswer(await link.send(request, INIT_PRODUCER_ID));
       if (answer.error === 0) {
+        admission.given(right);
         const { producerId, producerEpoch } = answer;
         if (holder === null || holder.producerId === producerId || holder.producerEpoch >= LAST_EPOCH) {
           return { producerId, producerEpoch };
@@ -60,7 +63,8 @@ export class ProducerName {
         throw fenced(this.#name, holder, 'a newer publisher of this name is active');
       }
       if (isDenied(answer.error)) {
-        throw denied('this user may not write under the producer name', { producer: this.#name });
+        const message = 'this user may not write under the producer name';
+        throw admission.denied(right, message, { producer: this.#name });
       }
       throw refusal(answer.error, `the producer '${this.#name}'`);
     } catch (error) {

@@ -21,7 +21,7 @@ import {
   type PublisherOptions,
   transportErrors,
 } from '@mysync/transport';
-import { denied } from './broker-error.ts';
+import { writing } from './admission.ts';
 import type { BrokerLink } from './broker-link.ts';
 import { BufferPool } from './buffer-pool.ts';
 import type { Cluster } from './cluster.ts';
@@ -55,6 +55,7 @@ export class KafkaPublisher implements Publisher {
   readonly maxOpenBatches = MAX_OPEN;
   readonly #options: KafkaPublisherOptions;
   readonly #cluster: Cluster;
+  readonly #right: string;
   readonly #name: ProducerName;
   readonly #lanes: readonly Lane[];
   readonly #encoder: ProduceEncoder;
@@ -82,6 +83,7 @@ export class KafkaPublisher implements Publisher {
     const { cluster } = options;
     this.#options = options;
     this.#cluster = cluster;
+    this.#right = writing(options.topic);
     this.#name = start.name;
     this.#numbers = start.numbers;
     this.#limit = new BatchLimit(start.maxMessageBytes);
@@ -273,12 +275,23 @@ export class KafkaPublisher implements Publisher {
         this.#refuse(lane, batch, badRecord(batch.records, place, answer));
         return;
       case 'denied':
-        this.#refuse(lane, batch, denied(`this user may not write to '${place.topic}'`, { topic: place.topic }));
+        this.#denied(lane, batch, place.topic);
         return;
       case 'again':
         if (verdict.why !== null) this.#reporter.trouble(verdict.why, { partition: lane.partition });
         this.#restart(lane);
     }
+  }
+
+  #denied(lane: Lane, batch: OpenBatch, topic: string): void {
+    const message = `this user may not write to '${topic}'`;
+    const error = this.#cluster.options.admission.denied(this.#right, message, { topic });
+    if (!error.retriable) {
+      this.#refuse(lane, batch, error);
+      return;
+    }
+    this.#reporter.trouble(causeText(error), { partition: lane.partition });
+    this.#restart(lane);
   }
 
   #stored(lane: Lane, batch: OpenBatch, attempt: number, baseOffset: number): void {
@@ -293,6 +306,7 @@ export class KafkaPublisher implements Publisher {
       this.#demandRenumber(lane, `a batch is at offset ${baseOffset}, below ${outcome.expected}: the log was cut`);
       return;
     }
+    this.#cluster.options.admission.given(this.#right);
     this.#watchdog.moved();
     this.#renewal.heard();
     this.#leaders.well();

@@ -148,6 +148,55 @@ test('a user who may not see the settings of brokers is told mildly what was not
   }
 });
 
+test('a right that is taken away is waited for, by who publishes and by who reads; who never had it is told at once', async () => {
+  const topic = topicName();
+  const told: string[] = [];
+  const options: KafkaOptions = { brokers: [`127.0.0.1:${port + 6}`], sasl: PLAIN };
+  const transport = createKafkaTransport({ ...options, observer: { log: ({ message }) => told.push(message) } });
+  const stranger = createKafkaTransport(options);
+  const admin = new Kafka({ brokers: [`127.0.0.1:${port}`], logLevel: logLevel.NOTHING }).admin();
+  await admin.connect();
+  try {
+    await transport.ensureTopic(spec(topic));
+    const publisher = await transport.openPublisher({ topic, producer: topic, previous: null });
+    const sent = [publisher.publish(0, [record('a')])];
+    await Promise.all(sent);
+    const resource = {
+      resourceType: AclResourceTypes.TOPIC,
+      resourceName: topic,
+      resourcePatternType: ResourcePatternTypes.LITERAL,
+      host: '*',
+      permissionType: AclPermissionTypes.ALLOW,
+    };
+    const acl = [
+      { ...resource, principal: 'User:mysync', operation: AclOperationTypes.DESCRIBE },
+      { ...resource, principal: 'User:another', operation: AclOperationTypes.WRITE },
+    ];
+    await admin.createAcls({ acl });
+    await until('the right is gone', () => {
+      if (told.some((message) => message.includes('may not write'))) return true;
+      sent.push(publisher.publish(0, [record('b')]));
+      return false;
+    });
+    await assert.rejects(readAll(transport, topic), { code: 'TRANSPORT_ACCESS_LOST', retriable: true });
+    const other = await stranger.openPublisher({ topic, producer: `${topic}-2`, previous: null });
+    await assert.rejects(other.publish(0, [record('c')]), { code: 'TRANSPORT_DENIED', retriable: false });
+    await admin.deleteAcls({ filters: acl });
+    const offsets = (await Promise.all(sent)).map(({ baseOffset }) => baseOffset);
+    assert.deepEqual(
+      offsets,
+      offsets.map((_, index) => index),
+      'in order, each once',
+    );
+    const records = await until('it may be read', () => readAll(transport, topic).catch(() => undefined));
+    assert.equal(records.length, sent.length);
+  } finally {
+    await admin.disconnect();
+    await transport.close();
+    await stranger.close();
+  }
+});
+
 test('a wrong password is told as such', async () => {
   await denied({ brokers: [`127.0.0.1:${port + 6}`], sasl: { ...PLAIN, password: 'guessed' } });
   await denied({

@@ -1,6 +1,7 @@
 /** Shutting an old producer id out of the partitions, where its name does not do it any more. */
 import type { OutgoingRecord } from '@mysync/transport';
-import { denied, refusal } from './broker-error.ts';
+import { writing } from './admission.ts';
+import { refusal } from './broker-error.ts';
 import type { Cluster } from './cluster.ts';
 import { type PatienceOptions, patiently } from './patience.ts';
 import { CODE, isDenied } from './protocol/codes.ts';
@@ -56,6 +57,8 @@ async function store(
   const link = await cluster.link(place.leader, 'fence');
   const answer = produceAnswer(await link.send(buffer.subarray(0, length), PRODUCE));
   if (answer.error === 0 || ALREADY_SHUT.has(answer.error)) return;
-  if (isDenied(answer.error)) throw denied('this user may not write to the topic', { topic });
+  if (isDenied(answer.error)) {
+    throw cluster.options.admission.denied(writing(topic), 'this user may not write to the topic', { topic });
+  }
   throw refusal(answer.error, `the fence in ${topic}, partition ${place.partition}`);
 }

@@ -24,6 +24,11 @@ export const transportErrors = errorCatalogue({
       'Check the user, the password and the rights: the reader needs to create, describe, read and write its topic, writers to read it and commit in their group.',
     retriable: false,
   },
+  TRANSPORT_ACCESS_LOST: {
+    remedy:
+      'The servers deny what they let this user do before (or deny reading to one who may join the group): check the password and the rights. MySync goes on trying; other credentials need a restart. Nothing is lost.',
+    retriable: true,
+  },
   TRANSPORT_RENUMBER: {
     remedy: 'Handled by the reader: it raises the producer epoch and sends again what was not acked.',
     retriable: true,
