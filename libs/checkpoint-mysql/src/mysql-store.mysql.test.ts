@@ -250,7 +250,7 @@ for (const name of ['mariadb', 'mysql'] as const) {
         await assert.rejects(MysqlCheckpointStore.open({ ...place, port: 1 }), { code: 'CHECKPOINT_UNREACHABLE' });
       });
 
-      test('a user with no connection left is one to wait for, a locked one is not', async () => {
+      test('a user with no connection left is one to wait for, a locked one is not, unless it was let in before', async () => {
         const user = randomName('checkpoint');
         await bench.query(`CREATE USER ${user}@'%' IDENTIFIED BY 'x' WITH MAX_USER_CONNECTIONS 1`);
         const { host, port, database } = bench.place;
@@ -262,8 +262,27 @@ for (const name of ['mariadb', 'mysql'] as const) {
         } finally {
           held.destroy();
         }
+        await bench.query(`ALTER USER ${user}@'%' WITH MAX_USER_CONNECTIONS 0`);
+        const store = await MysqlCheckpointStore.open({ ...place, leaseMs: 100_000 });
+        const epoch = (await store.load())?.epoch ?? null;
+        const save = (): Promise<void> => store.save(sampleCheckpoint({ epoch: 5 }), epoch);
         await bench.query(`ALTER USER ${user}@'%' ACCOUNT LOCK`);
+        await bench.query(
+          `KILL ${await bench.value(`SELECT id FROM information_schema.processlist WHERE user = '${user}'`)}`,
+        );
+        const codes = new Set<string>();
+        await until('it is denied', async () => {
+          const { code, retriable } = await save().then(
+            () => assert.fail('it was let in'),
+            (error: { code: string; retriable: boolean }) => error,
+          );
+          assert.equal(retriable, true, code);
+          return codes.add(code).has('CHECKPOINT_ACCESS_LOST');
+        });
         await assert.rejects(MysqlCheckpointStore.open(place), { code: 'CHECKPOINT_DENIED' });
+        await bench.query(`ALTER USER ${user}@'%' ACCOUNT UNLOCK`);
+        await save();
+        await store.close();
         await bench.query(`DROP USER ${user}@'%'`);
       });
     });

@@ -32,8 +32,21 @@ const READ_ONLY_NUMBERS: ReadonlySet<number> = new Set([
 ]);
 /** A full disk, as the server, its storage engine and its file system say it (1030 and 1026 hold the number of the system's error in the text alone). */
 const DISK_FULL_NUMBERS: ReadonlySet<number> = new Set([3, 20, 1021, 1026, 1030, 1114]);
+const NO_DATABASE = 1049;
 /** Also of a locked account (MySQL's 3118, MariaDB's 4151) and of a host that is blocked or not allowed. */
-const DENIED_NUMBERS: ReadonlySet<number> = new Set([1044, 1045, 1049, 1129, 1130, 1142, 1143, 1227, 1698, 3118, 4151]);
+const DENIED_NUMBERS: ReadonlySet<number> = new Set([
+  1044,
+  1045,
+  NO_DATABASE,
+  1129,
+  1130,
+  1142,
+  1143,
+  1227,
+  1698,
+  3118,
+  4151,
+]);
 
 /**
  * A connection that is made when it is needed and made anew when it was lost: nothing in the session is relied on. A statement whose answer was
@@ -46,6 +59,8 @@ export class CheckpointSession {
   #connection: Connection | undefined;
   readonly #turns = new Turns();
   #closed = false;
+  /** A denial after that may pass (docs/adr/0211). */
+  #wasLetIn = false;
 
   constructor(place: MysqlPlace) {
     this.#place = place;
@@ -106,7 +121,9 @@ export class CheckpointSession {
       this.#connection ??= await this.#connect(timeoutMs);
       // closed meanwhile: the connection was not there yet to be closed with it
       this.#requireOpen();
-      return await act(this.#connection, timeoutMs);
+      const done = await act(this.#connection, timeoutMs);
+      this.#wasLetIn = true;
+      return done;
     } catch (error) {
       // whatever is open in the session ends with it
       this.#drop();
@@ -159,6 +176,9 @@ export class CheckpointSession {
     const { code = '', errno = 0 } = error as { code?: string; errno?: number };
     const where = { path: this.name };
     const message = `the checkpoint's tables in ${this.name}: ${causeText(error)}`;
+    if (DENIED_NUMBERS.has(errno) && this.#wasLetIn && errno !== NO_DATABASE) {
+      return checkpointErrors.CHECKPOINT_ACCESS_LOST({ message, where, cause: error });
+    }
     if (DENIED_NUMBERS.has(errno)) {
       const { user, database } = this.#place;
       const remedy = `Correct user, password and database of checkpoint.mysql, or let an administrator say: CREATE DATABASE IF NOT EXISTS \`${database}\`; CREATE USER IF NOT EXISTS '${user}'@'%' IDENTIFIED BY '(password)'; GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON \`${database}\`.* TO '${user}'@'%';`;

@@ -30,6 +30,11 @@ export const checkpointErrors = errorCatalogue({
     remedy: 'Correct user and password of the store of the checkpoint, and give the user what the message names.',
     retriable: false,
   },
+  CHECKPOINT_ACCESS_LOST: {
+    remedy:
+      'The store of the checkpoint denies what it let this user do before: give the user its password and rights back. It is tried again; other credentials need a restart. Nothing is lost meanwhile.',
+    retriable: true,
+  },
   CHECKPOINT_UNREADABLE: {
     remedy: 'Make the checkpoint file and its folder readable to this user.',
     retriable: false,

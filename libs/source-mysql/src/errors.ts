@@ -7,6 +7,11 @@ export const sourceErrors = errorCatalogue({
       'Correct user and password of the source, or let an administrator create the user: the error names the statements.',
     retriable: false,
   },
+  SOURCE_ACCESS_LOST: {
+    remedy:
+      'The server refuses the user that it let in before. Give the user its password and rights back; it is tried again. Other credentials need a restart of the reader. Nothing is lost.',
+    retriable: true,
+  },
   SOURCE_UNREACHABLE: {
     remedy: 'Start the server, or correct host and port of the source; check firewalls and bind-address.',
     retriable: true,

@@ -1,6 +1,7 @@
 import { tmpdir } from 'node:os';
 import type { SchemaHistoryStore } from '@mysync/checkpoint';
 import { type Clock, type Logger, silentLogger, systemClock, type TableRef } from '@mysync/core';
+import { Admission } from './server/admission.ts';
 
 export interface HostAddress {
   readonly host: string;
@@ -81,6 +82,7 @@ export interface ResolvedOptions extends Omit<MysqlSourceOptions, 'tls' | 'serve
   readonly observer: SourceObserver;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly admission: Admission;
 }
 
 export function resolveOptions(options: MysqlSourceOptions): ResolvedOptions {
@@ -96,6 +98,7 @@ export function resolveOptions(options: MysqlSourceOptions): ResolvedOptions {
     rowMetadata: options.rowMetadata ?? 'full',
     observer: options.observer ?? {},
     clock: options.clock ?? systemClock,
+    admission: new Admission(),
     logger: (options.logger ?? silentLogger).child({ component: 'source', source: options.name }),
   };
 }

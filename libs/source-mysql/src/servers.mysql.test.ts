@@ -359,6 +359,21 @@ for (const flavor of FLAVORS) {
       assert.ok(isMysyncError(denied, 'SOURCE_ACCESS_DENIED'));
       assert.match(denied.message, new RegExp(`127.0.0.1:${db.port} refuses user 'mysync'`));
       assert.equal(denied.toString().includes('wrong'), false);
+      // whom the server let in before may be let in again
+      await db.run(
+        "CREATE USER moved@'%' IDENTIFIED BY 'first'",
+        `GRANT ${flavor === 'mysql' ? 'REPLICATION CLIENT' : 'BINLOG MONITOR'}, REPLICATION SLAVE, SELECT ON *.* TO moved@'%'`,
+      );
+      const moved = db.source({ user: 'moved', password: 'first' });
+      await moved.currentPosition();
+      await db.run("ALTER USER moved@'%' IDENTIFIED BY 'second'");
+      const lost = await failureOf(moved.currentPosition());
+      assert.ok(isMysyncError(lost, 'SOURCE_ACCESS_LOST') && lost.retriable, String(lost));
+      const stranger = db.source({ user: 'moved', password: 'first' });
+      assert.ok(isMysyncError(await failureOf(stranger.currentPosition()), 'SOURCE_ACCESS_DENIED'));
+      await db.run("ALTER USER moved@'%' IDENTIFIED BY 'first'");
+      await moved.currentPosition();
+      await db.run("DROP USER moved@'%'");
       // half of the grants: the position may be asked, the log not read
       await db.run(
         `GRANT ${flavor === 'mysql' ? 'REPLICATION CLIENT' : 'BINLOG MONITOR'} ON *.* TO bare@'%'`,

@@ -101,7 +101,7 @@ export class BinlogConnection implements LogConnection {
     } catch (error) {
       opening.catch(() => undefined);
       await connection?.close();
-      throw isMysyncError(error) ? error : connectError(error, host, credentials.user);
+      throw isMysyncError(error) ? error : connectError(error, host, credentials);
     } finally {
       clearTimeout(timer);
     }

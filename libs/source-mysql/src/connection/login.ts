@@ -1,8 +1,8 @@
 /** Logs in through the client library, prepares the session for a dump, and takes its stream over. */
 import type { Duplex } from 'node:stream';
 import { createConnection } from 'mysql2';
-import type { HostAddress, ResolvedOptions } from '../options.ts';
-import { connectionOptions } from '../server/session.ts';
+import type { HostAddress } from '../options.ts';
+import { type Credentials, connectionOptions } from '../server/session.ts';
 import type { DumpStart } from './commands.ts';
 import { Receiver, type Take } from './receiver.ts';
 
@@ -13,7 +13,7 @@ const MARIADB_CAPABILITY = 4;
 
 export interface LoginOptions {
   readonly host: HostAddress;
-  readonly credentials: Pick<ResolvedOptions, 'user' | 'password' | 'tls' | 'connectionTimeoutMs'>;
+  readonly credentials: Credentials;
   readonly start: DumpStart;
   /** Identity towards the server, so that it ends a former connection of ours and of nobody else. */
   readonly replicaUuid: string;

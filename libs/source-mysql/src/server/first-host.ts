@@ -1,12 +1,10 @@
 import { isMysyncError, type MysyncError } from '@mysync/core';
 import { sourceErrors } from '../errors.ts';
 import type { ResolvedOptions } from '../options.ts';
-import { formatHost, ServerSession } from './session.ts';
+import { type Credentials, formatHost, ServerSession } from './session.ts';
 
 /** A session with the first host that answers. A host that refuses us is no reason to try the next: the configuration is wrong. */
-export async function openFirst(
-  options: Pick<ResolvedOptions, 'hosts' | 'user' | 'password' | 'tls' | 'connectionTimeoutMs'>,
-): Promise<ServerSession> {
+export async function openFirst(options: Credentials & Pick<ResolvedOptions, 'hosts'>): Promise<ServerSession> {
   const failures: MysyncError[] = [];
   for (const host of options.hosts) {
     try {

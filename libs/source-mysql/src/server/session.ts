@@ -31,7 +31,8 @@ export interface ServerFacts extends ServerIdentity {
 /** A question that takes longer has met a dead connection, or a lock that others wait for too. */
 const ANSWER_MS = 60_000;
 
-type Credentials = Pick<ResolvedOptions, 'user' | 'password' | 'tls' | 'connectionTimeoutMs'>;
+export type Credentials = Pick<ResolvedOptions, 'user' | 'password' | 'tls' | 'connectionTimeoutMs'> &
+  Partial<Pick<ResolvedOptions, 'admission'>>;
 
 /** mysql2's connection options: everything as text, nothing converted. */
 export function connectionOptions(credentials: Credentials, host: HostAddress): ConnectionOptions {
@@ -71,12 +72,13 @@ export class ServerSession {
       // without a listener an error between two queries would end the process; the next query reports it
       connection.on('error', () => undefined);
       const facts = await readFacts(connection, host, credentials.connectionTimeoutMs);
+      credentials.admission?.given();
       // the server may be set to show system-versioned tables as they were
       if (facts.flavor === 'mariadb') await connection.query('SET SESSION system_versioning_asof = DEFAULT');
       return new ServerSession(connection, facts);
     } catch (error) {
       connection?.destroy();
-      throw connectError(error, host, credentials.user);
+      throw connectError(error, host, credentials);
     }
   }
 
@@ -186,7 +188,11 @@ function accessRemedy(user: string): string {
 }
 
 /** What a failed connect means to an operator. */
-export function connectError(error: unknown, host: HostAddress, user: string): MysyncError {
+export function connectError(
+  error: unknown,
+  host: HostAddress,
+  { user, admission }: Pick<Credentials, 'user' | 'admission'>,
+): MysyncError {
   if (isMysyncError(error)) return error;
   const { code, errno } = mysqlErrorFields(error);
   const where = { host: formatHost(host) };
@@ -199,8 +205,10 @@ export function connectError(error: unknown, host: HostAddress, user: string): M
     });
   }
   if (DENIED.has(code) || NO_HOST.has(code) || errno === SERVER_ERRORS.MARIADB_ACCOUNT_LOCKED) {
+    const message = `${formatHost(host)} refuses user '${user}'`;
+    if (admission?.isGiven) return sourceErrors.SOURCE_ACCESS_LOST({ message, where, cause: error });
     return sourceErrors.SOURCE_ACCESS_DENIED({
-      message: `${formatHost(host)} refuses user '${user}'`,
+      message,
       where,
       remedy: accessRemedy(user),
       cause: error,
