@@ -254,3 +254,20 @@ test('the partitions of a killed member go over at once, those of a frozen one w
   // It joins again and gets its share.
   await second.until(() => second.of('assigned').length === 6);
 });
+
+test('a process that ends while LMDB asks what to write ends, and nobody waits for its lock', {
+  timeout: 120_000,
+}, async (t) => {
+  const { path, open, child } = setting(t);
+  const transport = await open();
+  await transport.ensureTopic(spec('t'));
+  let killed = 0;
+  for (let turns = 0; turns < 12; turns++) {
+    const leaving = child({ kind: 'leave', path, topic: 't', turns });
+    const [code, signal] = (await leaving.exited) as [number | null, NodeJS.Signals | null];
+    assert.ok(code === 0 || signal === 'SIGKILL', `${code} ${signal}`);
+    if (signal !== null) killed += 1;
+  }
+  assert.ok(killed > 0, 'none was asked at its end');
+  await settle(transport, 't');
+});

@@ -57,6 +57,8 @@ function gateOf(path: string): string {
 
 process.on('exit', () => {
   for (const path of opened.keys()) takeGateAtExit(gateOf(path));
+  // The exit waits for LMDB's thread, which holds the write lock and waits for an answer that nobody gives any more: for ever, and all other processes with it.
+  for (const store of opened.values()) if (store.isAsked) process.kill(process.pid, 'SIGKILL');
 });
 
 export class Store {
@@ -81,6 +83,7 @@ export class Store {
   #sizeDelta = 0;
   readonly #wakeAfterCommit = new Set<string>();
   #removedLookMs = Number.NEGATIVE_INFINITY;
+  #isAsked = false;
 
   private constructor(path: string, options: StoreOptions) {
     this.path = path;
@@ -270,12 +273,19 @@ export class Store {
     return this.#queue.write(action, bytes);
   }
 
+  /** LMDB's thread waits, or is going to wait, for what a transaction is to do. */
+  get isAsked(): boolean {
+    return this.#isAsked;
+  }
+
   async #commit(group: Group): Promise<void> {
     this.#requireFiles();
     let isBehind: boolean;
     do {
       isBehind = false;
+      this.#isAsked = true;
       const done = this.#root.transaction(() => {
+        this.#isAsked = false;
         isBehind = this.#rootWatch.mendsRollback(this.#root.getWriteTxnId());
         if (!isBehind) this.#act(group);
       });
@@ -283,7 +293,9 @@ export class Store {
         () => {},
         () => {},
       );
-      await done;
+      await done.finally(() => {
+        this.#isAsked = false;
+      });
     } while (isBehind);
   }
 

@@ -15,6 +15,7 @@ export type ChildTask =
     }
   | { readonly kind: 'compact'; readonly path: string; readonly fsync: 'commit' | 'interval' }
   | { readonly kind: 'reopen'; readonly path: string }
+  | { readonly kind: 'leave'; readonly path: string; readonly topic: string; readonly turns: number }
   | { readonly kind: 'follow'; readonly path: string; readonly topic: string }
   | {
       readonly kind: 'member';
@@ -120,6 +121,19 @@ async function reopen(task: ChildTask & { kind: 'reopen' }): Promise<void> {
   process.disconnect?.();
 }
 
+/** Ends while a write is on its way to LMDB's thread, after so many turns. */
+async function leave({ path, topic, turns }: ChildTask & { kind: 'leave' }): Promise<void> {
+  const transport = await LogTransport.open({ path, fsync: 'commit', maintenance: false });
+  const publisher = await transport.openPublisher({ topic, producer: 'leaver', previous: null });
+  const records = [{ key: Buffer.from('k'), value: Buffer.from('v'), headers: [] }];
+  publisher.publish(0, records).catch(() => {});
+  for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve));
+  // its thread gets there meanwhile
+  const begin = performance.now();
+  while (performance.now() - begin < 30);
+  process.exit(0);
+}
+
 const task = JSON.parse(process.argv[2] ?? '{}') as ChildTask;
 const work = {
   publish: () => publish(task as ChildTask & { kind: 'publish' }),
@@ -127,6 +141,7 @@ const work = {
   member: () => member(task as ChildTask & { kind: 'member' }),
   reopen: () => reopen(task as ChildTask & { kind: 'reopen' }),
   compact: () => compact(task as ChildTask & { kind: 'compact' }),
+  leave: () => leave(task as ChildTask & { kind: 'leave' }),
 }[task.kind];
 // A child whose parent is gone must not stay.
 process.on('disconnect', () => process.exit(0));

@@ -11,13 +11,16 @@ const output: Output = {
   columns: process.stderr.columns ?? 80,
 };
 
+const LAST_MOMENT_MS = 50;
+
 const stop = new AbortController();
 let stopMs = 5_000;
 
 function onSignal(signal: NodeJS.Signals): void {
   if (stop.signal.aborted) {
     output.note(`${signal} again: ending at once. The next start resumes where this one was.\n`);
-    process.exit(EXIT.interrupted);
+    endNow(EXIT.interrupted);
+    return;
   }
   beginStop();
 }
@@ -29,8 +32,13 @@ function beginStop(): void {
     output.note(
       `The stop took longer than ${count(stopMs, 'ms', 'ms')}: ending now. The next start resumes where this one was.\n`,
     );
-    process.exit(EXIT.stopForced);
+    endNow(EXIT.stopForced);
   }, stopMs).unref();
+}
+
+/** A moment for threads that wait for this one (a write of the embedded log): one that still waits then is ended by a kill, and the code is lost. */
+function endNow(exitCode: number): void {
+  setTimeout(() => process.exit(exitCode), LAST_MOMENT_MS);
 }
 
 function onStray(error: unknown): void {
