@@ -41,6 +41,16 @@ test('pauses double up to the cap and are drawn from the upper half', () => {
   assert.equal(capped.next(), 5);
 });
 
+test('what ends without notice is looked for again soon, however long it has been away; what is overloaded is left alone for longer', async () => {
+  const clock = new RecordingClock();
+  const flaky = async (attempt: number): Promise<void> => {
+    if (attempt < 6) throw errors.TEST_AGAIN({ message: attempt === 4 ? 'overloaded' : 'away' });
+  };
+  const mostMs = (error: unknown): number => ((error as Error).message === 'away' ? 40 : 1000);
+  await retryForever(flaky, { clock, signal: new AbortController().signal, minMs: 20, random: () => 0, mostMs });
+  assert.deepEqual(clock.slept, [10, 20, 20, 80, 20]);
+});
+
 test('calls until it succeeds and tells of each retry', async () => {
   const clock = new RecordingClock();
   const retries: Retry[] = [];

@@ -30,10 +30,10 @@ export class Backoff {
     this.#nextMs = Math.min(this.#minMs, this.#maxMs);
   }
 
-  /** The next pause in milliseconds. */
-  next(): number {
-    const ceiling = this.#nextMs;
-    this.#nextMs = Math.min(ceiling * this.#factor, this.#maxMs);
+  /** The next pause in milliseconds; `mostMs` holds for this one only. */
+  next(mostMs = this.#maxMs): number {
+    const ceiling = Math.min(this.#nextMs, mostMs);
+    this.#nextMs = Math.min(this.#nextMs * this.#factor, this.#maxMs);
     return ceiling / 2 + (this.#random() * ceiling) / 2;
   }
 
@@ -55,6 +55,8 @@ export interface RetryOptions extends BackoffOptions {
   readonly signal: AbortSignal;
   /** Default: catalogue errors that say so. Everything else is thrown. */
   readonly isRetriable?: (error: unknown) => boolean;
+  /** The most for the pause behind this error; default `maxMs`. */
+  readonly mostMs?: (error: unknown) => number;
   /** Before each pause: for logs and metrics. */
   readonly onRetry?: (retry: Retry) => void;
 }
@@ -78,7 +80,7 @@ export async function retryForever<T>(call: (attempt: number) => Promise<T>, opt
     } catch (error) {
       if (!isRetriable(error)) throw error;
       options.signal.throwIfAborted();
-      const delayMs = backoff.next();
+      const delayMs = backoff.next(options.mostMs?.(error));
       options.onRetry?.({ attempt, delayMs, error });
       await options.clock.sleep(delayMs, options.signal);
     }

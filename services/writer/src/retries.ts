@@ -20,8 +20,10 @@ export interface RetriesOptions {
   readonly metrics: Metrics;
 }
 
-/** A failure that goes on is told at first, and then once in so many attempts. */
-const TELL_EVERY = 20;
+/** A failure that goes on is told at first, and then as often. */
+const TELL_MS = 60_000;
+/** One that cannot be reached is looked for as often: being refused costs it nothing, and it is back without notice. Others, as one that is overloaded, are left alone for longer and longer. */
+const UNREACHABLE_MS = 1_000;
 /** An apply of a large unit takes long as well: only beyond this is it told that no answer comes. */
 const SLOW_MS = 30_000;
 
@@ -54,15 +56,18 @@ export class Retries {
         this.#askedMs = null;
       }
     };
+    let toldMs = Number.NEGATIVE_INFINITY;
     const result = await retryForever(attempt, {
       signal,
       clock,
+      mostMs: (error) => (isMysyncError(error, 'SINK_UNREACHABLE') ? UNREACHABLE_MS : Number.POSITIVE_INFINITY),
       onRetry: ({ error, attempt, delayMs }) => {
         const code = isMysyncError(error) ? error.code : 'INTERNAL';
         metrics.writer.retries.inc({ ...labels, code });
         this.#contact.lost(causeText(error), clock.monotonic());
         onRetry();
-        if (attempt === 1 || attempt % TELL_EVERY === 0) {
+        if (clock.monotonic() - toldMs >= TELL_MS) {
+          toldMs = clock.monotonic();
           // Mostly somebody has to act, though it may pass (ADR 0211).
           const level = code === 'SINK_DENIED' ? 'error' : 'warn';
           logger[level]({ attempt, delayMs, error: errorForLog(error) }, 'the sink failed, trying again');

@@ -18,10 +18,16 @@ const onCluster = ({ cluster }: Setting): boolean => cluster;
 async function aPair(scene: Scene, dice: Dice): Promise<{ readonly master: Redis; readonly replica: Redis }> {
   const cluster = scene.stage.cluster();
   return await until('a master has a replica', async () => {
-    const master = dice.pick(await cluster.masters());
-    const replica = await cluster.replicaOf(master);
-    if (replica === undefined || !/master_link_status:up/.test(await replica.info('replication'))) return undefined;
-    return { master, replica };
+    const left = await cluster.masters();
+    while (left.length > 0) {
+      const master = dice.pick(left);
+      left.splice(left.indexOf(master), 1);
+      const replica = await cluster.replicaOf(master);
+      // one that does not answer is frozen by another fault
+      const state = (await replica?.info('replication').catch(() => '')) ?? '';
+      if (replica !== undefined && /master_link_status:up/.test(state)) return { master, replica };
+    }
+    return undefined;
   });
 }
 

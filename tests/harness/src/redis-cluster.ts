@@ -52,11 +52,11 @@ export class RedisCluster implements AsyncDisposable {
   /** A replica of a master, or undefined. */
   async replicaOf(master: Redis): Promise<Redis | undefined> {
     const id = String(await master.cluster('MYID'));
-    for (const client of this.clients) {
-      const [, , flags, masterId] = await ownLine(client).catch(() => []);
-      if (flags?.includes('slave') && masterId === id) return client;
-    }
-    return undefined;
+    const lines = await Promise.all(this.clients.map((client) => ownLine(client).catch(() => [])));
+    return this.clients.find((_, at) => {
+      const [, , flags, masterId] = lines[at] ?? [];
+      return flags?.includes('slave') === true && masterId === id;
+    });
   }
 
   /** Waits until every node that is no master has a connection to its master, and the data. */
