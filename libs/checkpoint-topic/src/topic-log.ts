@@ -4,7 +4,6 @@ import { isMysyncError } from '@mysync/core';
 import type { OutgoingRecord, Publisher, Transport } from '@mysync/transport';
 
 const PARTITION = 0;
-const ANSWER_MS = 10_000;
 /** A piece of a text has so many UTF-16 units at most, three times as many bytes before it is compressed: a record stays below what topics take (Kafka: 1 MiB). */
 const PIECE_UNITS = 200_000;
 /** A topic that compaction is to keep small, and whose tombstones nobody has to see who was away. */
@@ -21,6 +20,8 @@ export interface TopicLogOptions {
   readonly topic: string;
   readonly source: string;
   readonly allowWeakerTopic: boolean;
+  /** A record that is not stored in this time is an error to its caller; default 10,000. */
+  readonly answerMs?: number;
   readonly signal?: AbortSignal;
 }
 
@@ -35,11 +36,15 @@ type State = Map<string, string>;
  * 2. `owner` holds the producer's identity, so that a name which the brokers have forgotten is fenced all the same.
  * 3. A put of several keys is one batch where it fits; `put` resolves when all of it is durable. One that is not in time is an error to its
  *    caller, who tries again: what was sent may still be stored, but in the order in which it was sent.
+ * 4. While such a one is open nothing is sent: however long the brokers are away, one try of each caller waits in the publisher, and what
+ *    goes behind it is the newest.
  */
 export class TopicLog {
   readonly #options: TopicLogOptions;
   readonly #publisher: Publisher;
   readonly #state: State;
+  /** Sent, and not answered. */
+  readonly #open = new Set<Promise<unknown>>();
 
   private constructor(options: TopicLogOptions, publisher: Publisher, state: State) {
     this.#options = options;
@@ -103,7 +108,7 @@ export class TopicLog {
     for (;;) {
       try {
         for (const batch of batches(records, this.#publisher.maxBatchBytes)) {
-          await this.#inTime(this.#publisher.publish(PARTITION, batch));
+          await this.#send(batch);
         }
         return;
       } catch (error) {
@@ -114,12 +119,22 @@ export class TopicLog {
     }
   }
 
+  async #send(records: readonly OutgoingRecord[]): Promise<void> {
+    if (this.#open.size > 0) await this.#inTime(Promise.allSettled(this.#open));
+    const answer = this.#publisher.publish(PARTITION, records);
+    this.#open.add(answer);
+    const settled = (): void => void this.#open.delete(answer);
+    answer.then(settled, settled);
+    await this.#inTime(answer);
+  }
+
   async #inTime<T>(answer: Promise<T>): Promise<T> {
+    const ms = this.#options.answerMs ?? 10_000;
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
-      const message = `no answer in ${ANSWER_MS} ms to a record for ${this.where}`;
+      const message = `no answer in ${ms} ms to a record for ${this.where}`;
       const where = { path: this.where };
-      timer = setTimeout(() => reject(checkpointErrors.CHECKPOINT_UNREACHABLE({ message, where })), ANSWER_MS);
+      timer = setTimeout(() => reject(checkpointErrors.CHECKPOINT_UNREACHABLE({ message, where })), ms);
     });
     try {
       return await Promise.race([answer, late]);
@@ -132,7 +147,7 @@ export class TopicLog {
   async #renumber(): Promise<void> {
     try {
       const identity = await this.#inTime(this.#publisher.renumber());
-      await this.#inTime(this.#publisher.publish(PARTITION, [record(OWNER, JSON.stringify(identity))]));
+      await this.#send([record(OWNER, JSON.stringify(identity))]);
     } catch (error) {
       if (isMysyncError(error, 'TRANSPORT_FENCED')) throw this.#fenced(error);
       if (!isMysyncError(error, 'TRANSPORT_RENUMBER')) throw error;

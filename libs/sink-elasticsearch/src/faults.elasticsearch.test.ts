@@ -242,6 +242,7 @@ test('bulks are bounded, in order', async () => {
 test('a connection that breaks after the bulk was stored: told as doubt, sent again, nothing twice or backward', async () => {
   const writer = await writerThroughProxy();
   const doubts: string[] = [];
+  writer.sink.onDoubt(() => assert.fail('of a writer that was replaced'));
   writer.sink.onDoubt((reason) => doubts.push(reason));
   await writer.apply(put(table, [1, 'old'], 1), put(table, [2, 'old'], 2));
   const batch = writer.batch(put(table, [1, 'new'], 3), del(table, [2, ''], 4));

@@ -78,7 +78,7 @@ export class ElasticsearchSink implements Sink {
   /** That no index was put back without its markers, since the last doubt. */
   #checked: Promise<void> | null = null;
   readonly #states = new WeakMap<ApplyBatch, BatchState>();
-  readonly #listeners: ((reason: string) => void)[] = [];
+  #onDoubt: (reason: string) => void = () => undefined;
   #doubts = 0;
 
   /** Throws `ES_OPTION_INVALID` and the errors of patterns; connects to nothing yet. */
@@ -190,7 +190,7 @@ export class ElasticsearchSink implements Sink {
   }
 
   onDoubt(callback: (reason: string) => void): void {
-    this.#listeners.push(callback);
+    this.#onDoubt = callback;
     this.#watch.begin();
   }
 
@@ -309,6 +309,6 @@ export class ElasticsearchSink implements Sink {
     this.#doubts++;
     this.#checked = null;
     this.#markers.doubt();
-    for (const listener of this.#listeners) listener(reason);
+    this.#onDoubt(reason);
   }
 }

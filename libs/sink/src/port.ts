@@ -118,7 +118,8 @@ export interface Sink {
 
   /**
    * Calls back when the store may have lost something that it had confirmed (reconnect, change of role, slot map
-   * change): writers then read their marker again.
+   * change): writers then read their marker again. There is one callback, the last one given: a writer that begins anew
+   * takes the place of the one before.
    */
   onDoubt(callback: (reason: string) => void): void;
 

@@ -1,5 +1,5 @@
 import { type Clock, formatTableRef, isMysyncError } from '@mysync/core';
-import { Backoff } from '@mysync/flow';
+import { Backoff, unlessAborted } from '@mysync/flow';
 import type { IncomingRecord, OutgoingRecord, Publisher, TopicSpec, Transport } from '@mysync/transport';
 import { payloadOf } from '@mysync/wire';
 import { causeOf, type KeyedChange } from './parked-keys.ts';
@@ -99,7 +99,8 @@ export class DeadLetterTopic implements DeadLetters {
   }
 
   async close(): Promise<void> {
-    await this.#publisher?.close();
+    // nothing that waits is worth the wait: who put it has its answer, or was told to stop
+    await this.#publisher?.close(0);
     this.#publisher = null;
   }
 
@@ -110,15 +111,14 @@ export class DeadLetterTopic implements DeadLetters {
       signal.throwIfAborted();
       try {
         if (this.#publisher === null) {
-          await transport.ensureTopic(spec);
+          await unlessAborted(transport.ensureTopic(spec), signal);
           const producer = `mysync-dead-letters-${sink}-${source}-${partition}`;
           this.#publisher = await transport.openPublisher({ topic: spec.name, producer, previous: null, signal });
         }
-        await this.#publisher.publish(partition, [record]);
+        await unlessAborted(this.#publisher.publish(partition, [record]), signal);
         return true;
       } catch (error) {
-        await this.#publisher?.close();
-        this.#publisher = null;
+        await this.close();
         if (isMysyncError(error, 'TRANSPORT_FENCED')) return false;
         if (!isMysyncError(error) || !error.retriable) throw error;
         await clock.sleep(backoff.next(), signal);
@@ -133,16 +133,24 @@ function letterHeader(letter: DeadLetter): { name: string; value: Uint8Array } {
 
 /** One record of the log, copied; null when it is gone. */
 export async function readRecord(
-  { transport, topic, partition }: Pick<DeadLetterTopicOptions, 'transport' | 'topic' | 'partition'>,
+  {
+    transport,
+    topic,
+    partition,
+    signal,
+  }: Pick<DeadLetterTopicOptions, 'transport' | 'topic' | 'partition'> & { readonly signal?: AbortSignal },
   offset: number,
 ): Promise<IncomingRecord | null> {
+  const range = { topic, partition, from: offset, until: offset + 1 };
   try {
-    for await (const { records } of transport.read({ topic, partition, from: offset, until: offset + 1 })) {
+    for await (const { records } of transport.read(signal === undefined ? range : { ...range, signal })) {
       for (const record of records) if (record.offset === offset) return copyRecord(record);
     }
   } catch (error) {
     if (!isMysyncError(error, 'TRANSPORT_OFFSET_OUT_OF_RANGE')) throw error;
   }
+  // what a stop cut short does not say that the record is gone
+  signal?.throwIfAborted();
   return null;
 }
 

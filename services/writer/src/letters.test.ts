@@ -7,9 +7,9 @@ import { test } from 'node:test';
 import { errorCatalogue, isMysyncError, systemClock } from '@mysync/core';
 import { initialGuardState } from '@mysync/flow';
 import type { DeleteChange, PutChange } from '@mysync/sink';
-import type { TopicSpec } from '@mysync/transport';
+import type { PublisherOptions, ReadOptions, TopicSpec } from '@mysync/transport';
 import { LogTransport } from '@mysync/transport-log';
-import { DeadLetterTopic, readRecord } from './dead-letters.ts';
+import { DeadLetterTopic, type DeadLetterTopicOptions, readRecord } from './dead-letters.ts';
 import { type Act, LetterBox } from './letter-box.ts';
 import { formatMarker } from './marker.ts';
 import { MemorySink } from './partition.fixture.ts';
@@ -28,6 +28,17 @@ const spec: TopicSpec = {
   allowWeaker: false,
 };
 
+/** The same object, but for what is given. */
+function answering<T extends object>(real: T, given: Partial<Record<keyof T, unknown>>): T {
+  return new Proxy(real, {
+    get: (target, name) => {
+      if (Object.hasOwn(given, name)) return given[name as keyof T];
+      const value: unknown = Reflect.get(target, name);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+}
+
 /** A log with the topic `shop`, filled with records. */
 async function logOf(records: TestLog, options: { maxRecordBytes?: number } = {}) {
   const path = await mkdtemp(join(tmpdir(), 'letters-'));
@@ -35,7 +46,7 @@ async function logOf(records: TestLog, options: { maxRecordBytes?: number } = {}
   const topic = await transport.ensureTopic({ ...spec, name: 'shop', compacted: true });
   const publisher = await transport.openPublisher({ topic: 'shop', producer: 'reader', previous: null });
   await publisher.publish(0, records.records);
-  const letters = (): DeadLetterTopic =>
+  const letters = (other: Partial<DeadLetterTopicOptions> = {}): DeadLetterTopic =>
     new DeadLetterTopic({
       transport,
       spec,
@@ -46,6 +57,7 @@ async function logOf(records: TestLog, options: { maxRecordBytes?: number } = {}
       partition: 0,
       clock: systemClock,
       signal,
+      ...other,
     });
   const box = new LetterBox({ transport, spec, sink: 'memory', source: 's', signal });
   const close = async (): Promise<void> => {
@@ -95,6 +107,48 @@ test('an act over many keys is recorded in as many records as the log takes', as
     acts.flatMap((each) => each.items.map(({ offset }) => offset)),
     items.map(({ offset }) => offset),
   );
+  await close();
+});
+
+test('a stop ends a letter that waits for a log which does not answer', async () => {
+  const log = new TestLog().put(1, 'bad');
+  const { transport, letters, box, close } = await logOf(log);
+  const never = new Promise<never>(() => undefined);
+  for (const silent of ['read', 'ensureTopic', 'publish'] as const) {
+    const stop = new AbortController();
+    let ask = (): void => undefined;
+    const asked = new Promise<void>((resolve) => {
+      ask = resolve;
+    });
+    const hang = (): Promise<never> => {
+      ask();
+      return never;
+    };
+    const away = answering(transport, {
+      ...(silent === 'ensureTopic' ? { ensureTopic: hang } : {}),
+      ...(silent === 'publish'
+        ? {
+            openPublisher: async (options: PublisherOptions) =>
+              answering(await transport.openPublisher(options), { publish: hang }),
+          }
+        : {}),
+      ...(silent === 'read'
+        ? {
+            read: async function* ({ signal }: ReadOptions) {
+              ask();
+              await new Promise((resolve) => signal?.addEventListener('abort', resolve));
+            },
+          }
+        : {}),
+    });
+    const writer = letters({ transport: away, signal: stop.signal });
+    const put = writer.put(refused(log, 0, 'put', 1), poison);
+    await asked;
+    stop.abort(new Error('revoked'));
+    await assert.rejects(put, /revoked/, silent);
+    await writer.close();
+  }
+  assert.deepEqual((await box.read()).open, [], 'nothing is put away of which nobody can tell');
   await close();
 });
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type Clock, causeText, errorForLog, isMysyncError, type Logger, type TableRef } from '@mysync/core';
-import { Backoff, isRetriableError, SequenceGuard } from '@mysync/flow';
+import { Backoff, isRetriableError, SequenceGuard, unlessAborted } from '@mysync/flow';
 import type { Sink, StreamRef } from '@mysync/sink';
 import { LagTracker, type Metrics } from '@mysync/telemetry';
 import type { AssignedPartition, RecordBatch, Transport } from '@mysync/transport';
@@ -122,7 +122,7 @@ export class PartitionLoop {
       },
       replayMs: options.replayMs,
       hasCommitted: () => this.#committer.hasCommitted,
-      isLogIncomplete: options.isLogIncomplete,
+      isLogIncomplete: () => unlessAborted(options.isLogIncomplete(), assigned.revoked),
       unreadSinceMs: (nextOffset) => this.#deletions?.unreadSince(nextOffset) ?? this.#assignedAtMs,
       retrying: (call) => this.#retries.call(call),
       abandon: this.#abandon.signal,
@@ -320,7 +320,8 @@ export class PartitionLoop {
 
   async #newestStates(wanted: ReadonlyMap<string, number>): ReturnType<typeof newestStates> {
     const { log, assigned } = this.#options;
-    const until = (await log.offsetRanges(this.#stream.topic))[this.#stream.partition]?.end ?? 0;
+    const ranges = await unlessAborted(log.offsetRanges(this.#stream.topic), assigned.revoked);
+    const until = ranges[this.#stream.partition]?.end ?? 0;
     return await newestStates(wanted, { log, ...this.#stream, until, signal: assigned.revoked });
   }
 
