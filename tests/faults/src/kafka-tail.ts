@@ -4,7 +4,7 @@ import type { Consumer, EachBatchPayload, Kafka } from 'kafkajs';
 /** Follows a topic in the background, and keeps the newest value of each key. It goes on by itself when brokers come back. */
 export class KafkaTail {
   readonly #consumer: Consumer;
-  readonly #newest = new Map<string, string>();
+  readonly #newest = new Map<string, Buffer>();
   /** Why it ended; null while it follows. */
   #broken: Error | null = null;
 
@@ -28,7 +28,7 @@ export class KafkaTail {
   }
 
   /** null before there is one. Throws once it has ended. */
-  newest(key: string): string | null {
+  newest(key: string): Buffer | null {
     if (this.#broken !== null) throw new Error('the topic is not followed any more', { cause: this.#broken });
     return this.#newest.get(key) ?? null;
   }
@@ -43,7 +43,7 @@ export class KafkaTail {
     await this.#consumer.subscribe({ topic, fromBeginning: true });
     const eachBatch = async ({ batch }: EachBatchPayload): Promise<void> => {
       for (const { key, value } of batch.messages) {
-        if (key !== null && value !== null) this.#newest.set(key.toString('utf8'), value.toString('utf8'));
+        if (key !== null && value !== null) this.#newest.set(key.toString('utf8'), value);
       }
     };
     await this.#consumer.run({ autoCommit: false, eachBatch });

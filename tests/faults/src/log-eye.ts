@@ -28,7 +28,7 @@ export interface LogEye {
   /** Committed offset of each partition; -1: none. */
   committed(group: string): Promise<readonly number[]>;
   /** The newest value of a key in another topic beside the log, which has one partition; null: there is none. Of what Kafka holds, as far as it was heard of. */
-  newest(topic: string, key: string): Promise<string | null>;
+  newest(topic: string, key: string): Promise<Buffer | null>;
   close(): Promise<void>;
 }
 
@@ -75,14 +75,14 @@ export class EmbeddedLogEye implements LogEye {
   }
 
   /** From the newest batch on: of a topic that is written often, and compacted rarely, this is one of the first. */
-  async newest(name: string, wanted: string): Promise<string | null> {
+  async newest(name: string, wanted: string): Promise<Buffer | null> {
     const topic = this.#entry(name);
     if (topic === undefined) return null;
     const [start, end] = bounds(topic.id);
-    let found: string | null = null;
+    let found: Buffer | null = null;
     for (const { value } of this.#records.getRange({ start: end, end: start, reverse: true })) {
       readStoredBatch(0, Buffer.from(value), ({ key, message, tombstone }) => {
-        if (!tombstone && Buffer.from(key).toString('utf8') === wanted) found = Buffer.from(message).toString('utf8');
+        if (!tombstone && Buffer.from(key).toString('utf8') === wanted) found = Buffer.from(message);
       });
       if (found !== null) break;
     }
@@ -275,7 +275,7 @@ export class KafkaEye implements LogEye {
     return found;
   }
 
-  async newest(topic: string, key: string): Promise<string | null> {
+  async newest(topic: string, key: string): Promise<Buffer | null> {
     const tail = this.#tails.get(topic) ?? (await KafkaTail.follow(this.#kafka, topic));
     this.#tails.set(topic, tail);
     try {

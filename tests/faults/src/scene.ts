@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { inflateRawSync } from 'node:zlib';
 import { randomName, stopAtExit, textConnection, until } from '@mysync/harness';
 import { Actor, type Role } from './actor.ts';
 import { RedisClusterEye } from './cluster-eye.ts';
@@ -363,7 +364,10 @@ export class Scene {
   /** The checkpoint's text; null: there is none yet. */
   async #readCheckpoint(log: LogEye): Promise<string | null> {
     const { setting, database } = this;
-    if (setting.checkpoint === 'topic') return await log.newest(`${database}-checkpoint`, 'checkpoint');
+    if (setting.checkpoint === 'topic') {
+      const bytes = await log.newest(`${database}-checkpoint`, 'checkpoint');
+      return bytes === null ? null : inflateRawSync(bytes).toString('utf8');
+    }
     if (setting.checkpoint === 'file') {
       return await readFile(join(this.dataFolder, 'checkpoints', `${database}.json`), 'utf8');
     }
