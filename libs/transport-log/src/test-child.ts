@@ -2,6 +2,7 @@
  * What the tests run in processes of their own, to be killed or frozen. Started with `fork`; the first argument is a
  * `ChildTask` as JSON; talks by IPC messages.
  */
+import { existsSync, writeFileSync } from 'node:fs';
 import { LogTransport } from './index.ts';
 
 export type ChildTask =
@@ -15,7 +16,13 @@ export type ChildTask =
     }
   | { readonly kind: 'compact'; readonly path: string; readonly fsync: 'commit' | 'interval' }
   | { readonly kind: 'reopen'; readonly path: string }
-  | { readonly kind: 'leave'; readonly path: string; readonly topic: string; readonly turns: number }
+  | {
+      readonly kind: 'leave';
+      readonly path: string;
+      readonly topic: string;
+      readonly held: string;
+      readonly leaving: string;
+    }
   | { readonly kind: 'follow'; readonly path: string; readonly topic: string }
   | {
       readonly kind: 'member';
@@ -121,16 +128,16 @@ async function reopen(task: ChildTask & { kind: 'reopen' }): Promise<void> {
   process.disconnect?.();
 }
 
-/** Ends while a write is on its way to LMDB's thread, after so many turns. */
-async function leave({ path, topic, turns }: ChildTask & { kind: 'leave' }): Promise<void> {
+/** Ends while a write of its own waits for the lock, which somebody else holds from when `held` is there. */
+async function leave({ path, topic, held, leaving }: ChildTask & { kind: 'leave' }): Promise<void> {
   const transport = await LogTransport.open({ path, fsync: 'commit', maintenance: false });
   const publisher = await transport.openPublisher({ topic, producer: 'leaver', previous: null });
+  tell({ kind: 'ready' });
+  while (!existsSync(held)) await new Promise((resolve) => setImmediate(resolve));
   const records = [{ key: Buffer.from('k'), value: Buffer.from('v'), headers: [] }];
   publisher.publish(0, records).catch(() => {});
-  for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve));
-  // its thread gets there meanwhile
-  const begin = performance.now();
-  while (performance.now() - begin < 30);
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+  writeFileSync(leaving, '');
   process.exit(0);
 }
 
