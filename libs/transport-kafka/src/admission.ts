@@ -25,3 +25,7 @@ export const LOG_IN = 'log in';
 export function writing(topic: string): string {
   return `write ${topic}`;
 }
+
+export function belonging(group: string): string {
+  return `group ${group}`;
+}

@@ -3,7 +3,6 @@
  * translated into the catalogue where they leave the room.
  */
 import { causeText, isMysyncError } from '@mysync/core';
-import { transportErrors } from '@mysync/transport';
 import { type Admission, LOG_IN } from './admission.ts';
 import { CODE, codeName, isDenied } from './protocol/codes.ts';
 
@@ -24,16 +23,24 @@ export function refusal(code: number, what: string): BrokerError {
   return new BrokerError(code, `${what}: ${codeName(code)}`);
 }
 
+interface Asked {
+  readonly address: string;
+  readonly admission: Admission;
+  /** What the request takes; a login of its own counts apart. */
+  readonly right?: string | undefined;
+}
+
 /** kafkajs's errors, by their names and codes (never by text). */
-export function fromKafkajs(error: unknown, address: string, admission: Admission): Error {
+export function fromKafkajs(error: unknown, asked: Asked): Error {
+  const { address, admission, right = 'ask' } = asked;
   if (error instanceof BrokerError || isMysyncError(error)) return error;
   const { name, code, errors } = error as { name?: string; code?: unknown; errors?: unknown[] };
-  if (name === 'KafkaJSAggregateError' && errors?.[0] !== undefined) return fromKafkajs(errors[0], address, admission);
+  if (name === 'KafkaJSAggregateError' && errors?.[0] !== undefined) return fromKafkajs(errors[0], asked);
   if (name === 'KafkaJSSASLAuthenticationError' || code === CODE.SASL_AUTHENTICATION_FAILED) {
     return admission.denied(LOG_IN, causeText(error), { broker: address });
   }
   if (typeof code === 'number' && isDenied(code)) {
-    return transportErrors.TRANSPORT_DENIED({ message: causeText(error), where: { broker: address } });
+    return admission.denied(right, causeText(error), { broker: address });
   }
   if (typeof code === 'number' && name?.startsWith('KafkaJS')) return new BrokerError(code, causeText(error), error);
   return new BrokerError(NO_ANSWER, `broker ${address}: ${causeText(error)}`, error);

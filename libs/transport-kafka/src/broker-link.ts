@@ -129,13 +129,15 @@ export class BrokerLink {
     });
   }
 
-  /** A request by kafkajs's own codecs. */
-  async call<T>(request: (broker: Broker) => Promise<T>): Promise<T> {
+  /** A request by kafkajs's own codecs; `right` names what it takes, as the process's admission is told. */
+  async call<T>(request: (broker: Broker) => Promise<T>, right: string): Promise<T> {
     if (!this.alive) throw this.#lost();
     try {
-      return await request(this.#broker);
+      const answer = await request(this.#broker);
+      this.#admission.given(right);
+      return answer;
     } catch (error) {
-      const failure = this.#failureOf(error);
+      const failure = this.#failureOf(error, right);
       if (failure instanceof BrokerError && failure.code === NO_ANSWER) this.#silent(failure);
       throw failure;
     }
@@ -220,8 +222,8 @@ export class BrokerLink {
     );
   }
 
-  #failureOf(error: unknown): Error {
-    return fromKafkajs(error, this.address, this.#admission);
+  #failureOf(error: unknown, right?: string): Error {
+    return fromKafkajs(error, { address: this.address, admission: this.#admission, right });
   }
 
   #lost(): Error {

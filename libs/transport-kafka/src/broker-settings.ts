@@ -23,8 +23,9 @@ export async function brokerSettings(cluster: Cluster, nodes: readonly NodeAddre
 async function settingsOf(cluster: Cluster, nodeId: number): Promise<ReadonlyMap<string, string>> {
   try {
     const link = await cluster.link(nodeId, 'ask');
-    const answer = await link.call((broker) =>
-      broker.describeConfigs({ resources: [{ type: BROKER_RESOURCE, name: `${nodeId}` }] }),
+    const answer = await link.call(
+      (broker) => broker.describeConfigs({ resources: [{ type: BROKER_RESOURCE, name: `${nodeId}` }] }),
+      'settings of brokers',
     );
     const entries = answer.resources[0]?.configEntries ?? [];
     return new Map(

@@ -75,7 +75,10 @@ export class Cluster {
   /** The node that keeps a group, or the producers of a name. */
   async coordinator(kind: CoordinatorKind, name: string): Promise<number> {
     const { coordinator } = await this.anyNode((link) =>
-      link.call((broker) => broker.findGroupCoordinator({ groupId: name, coordinatorType: kind === 'group' ? 0 : 1 })),
+      link.call(
+        (broker) => broker.findGroupCoordinator({ groupId: name, coordinatorType: kind === 'group' ? 0 : 1 }),
+        `coordinator ${kind} ${name}`,
+      ),
     );
     this.#nodes.set(coordinator.nodeId, coordinator);
     return coordinator.nodeId;

@@ -10,6 +10,7 @@
  */
 import { Contact, causeText, type Outage, systemClock } from '@mysync/core';
 import { Backoff } from '@mysync/flow';
+import { belonging } from './admission.ts';
 import { assignPartitions, type Candidate } from './assignor.ts';
 import { type BrokerError, hasCode, isFinal } from './broker-error.ts';
 import type { Cluster } from './cluster.ts';
@@ -130,7 +131,10 @@ export class GroupMember {
     if (membership === null) return;
     try {
       const link = await this.#cluster.link(await this.coordinator(), 'leave', this.#heartbeatMs * 3);
-      await link.call((broker) => broker.leaveGroup({ groupId: this.#options.group, memberId: membership.memberId }));
+      await link.call(
+        (broker) => broker.leaveGroup({ groupId: this.#options.group, memberId: membership.memberId }),
+        belonging(this.#options.group),
+      );
     } catch (error) {
       this.#reporter.trouble(`leaving the group: ${causeText(error)}`);
     }
@@ -143,15 +147,17 @@ export class GroupMember {
     const link = await this.#link();
     const metadata = encodeSubscription({ topic, owned: this.#options.owned(), generation: this.#heldSince });
     let sentAt = systemClock.monotonic();
-    const joined = await link.call((broker) =>
-      broker.joinGroup({
-        groupId: group,
-        sessionTimeout: this.#sessionTimeoutMs,
-        rebalanceTimeout: this.#sessionTimeoutMs,
-        memberId: this.#memberId,
-        protocolType: PROTOCOL_TYPE,
-        groupProtocols: [{ name: PROTOCOL, metadata }],
-      }),
+    const joined = await link.call(
+      (broker) =>
+        broker.joinGroup({
+          groupId: group,
+          sessionTimeout: this.#sessionTimeoutMs,
+          rebalanceTimeout: this.#sessionTimeoutMs,
+          memberId: this.#memberId,
+          protocolType: PROTOCOL_TYPE,
+          groupProtocols: [{ name: PROTOCOL, metadata }],
+        }),
+      belonging(group),
     );
     this.#heardAt = sentAt;
     const { memberId, generationId } = joined;
@@ -159,8 +165,9 @@ export class GroupMember {
     this.#membership = { memberId, generation: generationId };
     const groupAssignment = joined.leaderId === memberId ? this.#assign(joined.members) : [];
     sentAt = systemClock.monotonic();
-    const synced = await link.call((broker) =>
-      broker.syncGroup({ groupId: group, generationId, memberId, groupAssignment }),
+    const synced = await link.call(
+      (broker) => broker.syncGroup({ groupId: group, generationId, memberId, groupAssignment }),
+      belonging(group),
     );
     this.#heardAt = sentAt;
     this.#heldSince = generationId;
@@ -191,12 +198,14 @@ export class GroupMember {
       const link = await this.#link();
       const sentAt = systemClock.monotonic();
       try {
-        await link.call((broker) =>
-          broker.heartbeat({
-            groupId: this.#options.group,
-            groupGenerationId: membership.generation,
-            memberId: membership.memberId,
-          }),
+        await link.call(
+          (broker) =>
+            broker.heartbeat({
+              groupId: this.#options.group,
+              groupGenerationId: membership.generation,
+              memberId: membership.memberId,
+            }),
+          belonging(this.#options.group),
         );
       } catch (error) {
         if (!hasCode(error, CODE.REBALANCE_IN_PROGRESS)) throw error;

@@ -1,7 +1,8 @@
 /** Committed offsets: reading them, and committing under a membership. */
-import { isMysyncError, systemClock } from '@mysync/core';
+import { systemClock } from '@mysync/core';
 import { Backoff } from '@mysync/flow';
 import { transportErrors } from '@mysync/transport';
+import { belonging } from './admission.ts';
 import { BrokerError, hasCode, isFinal } from './broker-error.ts';
 import type { Cluster } from './cluster.ts';
 import type { GroupMember } from './group-member.ts';
@@ -18,7 +19,7 @@ export async function fetchCommitted(
 ): Promise<Map<number, number | null>> {
   const link = await cluster.link(at.coordinator, 'commit');
   const topics = [{ topic: at.topic, partitions: partitions.map((partition) => ({ partition })) }];
-  const answer = await link.call((broker) => broker.offsetFetch({ groupId: at.group, topics }));
+  const answer = await link.call((broker) => broker.offsetFetch({ groupId: at.group, topics }), belonging(at.group));
   const found = answer.responses.flatMap((response) => response.partitions);
   return new Map(found.map(({ partition, offset }) => [partition, offset === NOT_SET ? null : Number(offset)]));
 }
@@ -96,19 +97,20 @@ export class OffsetCommitter {
         if (membership === null) throw new BrokerError(CODE.REBALANCE_IN_PROGRESS, 'not a member at the moment');
         const link = await this.#cluster.link(await this.#member.coordinator(), 'commit');
         const partitions = [...batch].map(([partition, { offset }]) => ({ partition, offset: `${offset}` }));
-        await link.call((broker) =>
-          broker.offsetCommit({
-            groupId: this.#group,
-            groupGenerationId: membership.generation,
-            memberId: membership.memberId,
-            retentionTime: '-1',
-            topics: [{ topic: this.#topic, partitions }],
-          }),
+        await link.call(
+          (broker) =>
+            broker.offsetCommit({
+              groupId: this.#group,
+              groupGenerationId: membership.generation,
+              memberId: membership.memberId,
+              retentionTime: '-1',
+              topics: [{ topic: this.#topic, partitions }],
+            }),
+          belonging(this.#group),
         );
         return;
       } catch (error) {
-        // Who is a member was let in before.
-        if (isFinal(error) && !isMysyncError(error, 'TRANSPORT_DENIED')) throw error;
+        if (isFinal(error)) throw error;
         if (hasCode(error, CODE.UNKNOWN_MEMBER_ID, CODE.ILLEGAL_GENERATION) && membership !== null) {
           // Of a generation that has passed meanwhile it says nothing; of the present one it is the loss.
           this.#member.refused(membership, (error as BrokerError).code as number);

@@ -197,6 +197,51 @@ test('a right that is taken away is waited for, by who publishes and by who read
   }
 });
 
+test('a member whose right to its group is taken away commits once it is back', async () => {
+  const topic = topicName();
+  const told: string[] = [];
+  const observer = { log: ({ message }: { message: string }) => told.push(message) };
+  const transport = createKafkaTransport({ brokers: [`127.0.0.1:${port + 6}`], sasl: PLAIN, observer });
+  const admin = new Kafka({ brokers: [`127.0.0.1:${port}`], logLevel: logLevel.NOTHING }).admin();
+  await admin.connect();
+  try {
+    await transport.ensureTopic(spec(topic));
+    const publisher = await transport.openPublisher({ topic, producer: topic, previous: null });
+    await publisher.publish(0, [record('a'), record('b')]);
+    const consumer = await transport.openConsumer({ topic, group: topic, maxBatchBytes: 1000, handoverMs: 1000 });
+    const stop = new AbortController();
+    const acl = {
+      resourceType: AclResourceTypes.GROUP,
+      resourceName: topic,
+      resourcePatternType: ResourcePatternTypes.LITERAL,
+      host: '*',
+      permissionType: AclPermissionTypes.ALLOW,
+      principal: 'User:another',
+      operation: AclOperationTypes.READ,
+    };
+    let turns = 0;
+    await consumer.run(async (partition) => {
+      turns += 1;
+      if (turns === 1) {
+        await partition.commit(1);
+        await admin.createAcls({ acl: [acl] });
+        await until('it is denied', () => told.some((message) => /ACCESS_LOST|not authorized/i.test(message)));
+        const late = partition.commit(2).catch(() => undefined);
+        await admin.deleteAcls({ filters: [acl] });
+        await late;
+        if (!partition.revoked.aborted) stop.abort();
+      } else {
+        await partition.commit(2);
+        stop.abort();
+      }
+    }, stop.signal);
+    assert.deepEqual(await transport.committedOffsets(topic, topic), [2]);
+  } finally {
+    await admin.disconnect();
+    await transport.close();
+  }
+});
+
 test('a wrong password is told as such', async () => {
   await denied({ brokers: [`127.0.0.1:${port + 6}`], sasl: { ...PLAIN, password: 'guessed' } });
   await denied({

@@ -52,7 +52,10 @@ export class TopicAdmin {
   async config(name: string): Promise<TopicConfig> {
     return await this.#patiently('the settings of the topic', async () => {
       const answer = await this.#cluster.anyNode((link) =>
-        link.call((broker) => broker.describeConfigs({ resources: [{ type: TOPIC_RESOURCE, name }] })),
+        link.call(
+          (broker) => broker.describeConfigs({ resources: [{ type: TOPIC_RESOURCE, name }] }),
+          `settings ${name}`,
+        ),
       );
       const entries = answer.resources[0]?.configEntries ?? [];
       return new Map(entries.map(({ configName, configValue }) => [configName, configValue ?? '']));
@@ -141,7 +144,10 @@ export class TopicAdmin {
       const { controller } = await this.#cluster.metadata([]);
       try {
         const link = await this.#cluster.link(controller, 'admin');
-        await link.call((broker) => broker.createTopics({ topics: [topic], validateOnly: false, timeout }));
+        await link.call(
+          (broker) => broker.createTopics({ topics: [topic], validateOnly: false, timeout }),
+          `make ${spec.name}`,
+        );
       } catch (error) {
         // Another reader was faster: then its topic is checked like any other.
         if (hasCode(error, CODE.TOPIC_ALREADY_EXISTS)) return;
@@ -178,8 +184,9 @@ export async function listOffsets(
 ): Promise<Map<number, number>> {
   const link = await cluster.link(at.leader, 'ask');
   const partitions = at.partitions.map((partition) => ({ partition, timestamp }));
-  const answer = await link.call((broker) =>
-    broker.listOffsets({ replicaId: -1, isolationLevel: 0, topics: [{ topic: at.topic, partitions }] }),
+  const answer = await link.call(
+    (broker) => broker.listOffsets({ replicaId: -1, isolationLevel: 0, topics: [{ topic: at.topic, partitions }] }),
+    `offsets ${at.topic}`,
   );
   const found = answer.responses.flatMap((response) => response.partitions);
   return new Map(found.map(({ partition, offset }) => [partition, Number(offset)]));
