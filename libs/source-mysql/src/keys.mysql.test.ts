@@ -1,7 +1,7 @@
 /** How rows are named: cases C1, C2, C4, C6, A2, A17. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { isMysyncError } from '@mysync/core';
+import { isMysyncError, type Logger, silentLogger } from '@mysync/core';
 import type { BinlogSource } from './port.ts';
 import { FLAVORS, failureOf, readItems, readSnapshot, replay, rowsOf, TestDatabase } from './testing.fixture.ts';
 
@@ -106,6 +106,34 @@ for (const flavor of FLAVORS) {
       assert.ok(isMysyncError(error, 'SOURCE_TABLE_WITHOUT_KEY'));
       assert.match(error.remedy, /ALTER TABLE/);
       assert.ok(isMysyncError(await failureOf(readSnapshot(strict)), 'SOURCE_TABLE_WITHOUT_KEY'));
+    });
+
+    it('takes identical rows for one: the deletion of one is that of the row, though the other stays (C6)', async () => {
+      const warned: string[] = [];
+      const logger: Logger = { ...silentLogger, child: () => logger, warn: (_, message) => warned.push(message) };
+      const told = db.source({ logger });
+      const from = await told.currentPosition();
+      await db.run('CREATE TABLE twins (a INT)', 'INSERT INTO twins VALUES (1), (1), (2)');
+      const both = await readItems(told, from);
+      assert.deepEqual(
+        [...replay(both).values()].map((row) => row.after?.['a']),
+        [1, 2],
+      );
+      await db.run('DELETE FROM twins WHERE a = 1 LIMIT 1');
+      const items = await readItems(told, from);
+      assert.deepEqual(
+        rowsOf(items).map((row) => row.operation),
+        ['insert', 'insert', 'insert', 'delete'],
+      );
+      assert.deepEqual(
+        [...replay(items).values()].map((row) => row.after?.['a']),
+        [2],
+      );
+      assert.deepEqual(await db.select('SELECT a FROM twins ORDER BY a'), [['1'], ['2']]);
+      assert.match(warned.join(), /twins has no key: .*deleting one of them removes it there though the others stay/);
+      const finding = (await told.check()).find(({ message }) => message.includes('twins'));
+      assert.equal(finding?.level, 'warning');
+      assert.match(finding?.message ?? '', /deleting one of them removes it there though the others stay/);
     });
 
     it('names a row by the unique key that the table had then, not by that of now', async () => {

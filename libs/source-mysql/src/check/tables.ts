@@ -4,7 +4,7 @@ import type { ResolvedOptions } from '../options.ts';
 import type { ColumnShape } from '../schema/column-shape.ts';
 import { type ForeignKey, readForeignKeys } from '../schema/foreign-keys.ts';
 import { readColumnShapes } from '../schema/info-schema.ts';
-import { chooseKey, tableWithoutKey } from '../schema/key-choice.ts';
+import { chooseKey, namedByHash, tableWithoutKey } from '../schema/key-choice.ts';
 import type { Period } from '../schema/period.ts';
 import { listTables, readTableFacts } from '../schema/table-facts.ts';
 import { logsCascades, NATIVE_FOREIGN_KEYS, quoteTable } from '../server/dialect.ts';
@@ -124,10 +124,8 @@ async function checkTable(
       finding('error', code, `table ${name} has neither a primary key nor a unique key over NOT NULL columns`, remedy),
     ];
   }
-  // docs/spec/keys.md, "Rows without a key"
-  const message = `table ${name} has no key: rows are named by the hash of the whole row, so equal rows are one row in the sinks, and deleting one of them removes it there though the others stay in the table`;
   return [
     ...images,
-    finding('warning', code, message, `${addKey} or do not capture it; leave it where all rows differ.`),
+    finding('warning', code, namedByHash(ref), `${addKey} or do not capture it; leave it where all rows differ.`),
   ];
 }

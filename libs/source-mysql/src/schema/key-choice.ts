@@ -54,6 +54,11 @@ export function buildSchema(
   });
 }
 
+/** What that means for whoever has such a table: docs/spec/keys.md, "Rows without a key". */
+export function namedByHash(table: TableRef): string {
+  return `table ${formatTableRef(table)} has no key: rows are named by the hash of the whole row, so equal rows are one row in the sinks, and deleting one of them removes it there though the others stay in the table`;
+}
+
 export function tableWithoutKey(table: TableRef): Error {
   return sourceErrors.SOURCE_TABLE_WITHOUT_KEY({
     message: `table ${formatTableRef(table)} has neither a primary key nor a unique key over NOT NULL columns`,

@@ -21,7 +21,7 @@ import type { RowPeriod } from '../transcribe/current-rows.ts';
 import type { Charsets } from './charsets.ts';
 import type { ColumnShape } from './column-shape.ts';
 import { shapeOf } from './from-table-map.ts';
-import { buildSchema, chooseKey, type KeyChoice, keyInLog } from './key-choice.ts';
+import { buildSchema, chooseKey, type KeyChoice, keyInLog, namedByHash } from './key-choice.ts';
 import { mayHavePeriod, type Period, rowPeriodOf, withoutEnd } from './period.ts';
 import { type CascadingKey, readCascades, readTableFacts } from './table-facts.ts';
 
@@ -86,6 +86,8 @@ export class TableBook {
   /** Captured tables that are there, or were: by key. */
   readonly #known: Map<string, TableRef>;
   readonly #views: ReadonlySet<string>;
+  /** Captured tables without a key that were told of. */
+  readonly #withoutKey = new Set<string>();
 
   constructor(options: TableBookOptions) {
     this.#options = options;
@@ -200,10 +202,18 @@ export class TableBook {
     const period = meaning.period === 'unclear' ? null : meaning.period;
     const rule = this.#options.tableRule(ref);
     const schema = buildSchema(ref, shapes.slice(0, period?.published), key, rule);
+    if (key.rule === 'row-hash') this.#warnOfTwins(ref);
     const plan = compileTable({ schema, ...(rule.partitionBy === undefined ? {} : { partitionBy: rule.partitionBy }) });
     const readers = columns.map((column, i) => columnReader(column, shapes[i] as ColumnShape, charsets));
     const doubted = period === null ? null : doubtedColumns(shapes, meaning.virtual, key.rule !== 'row-hash');
     return { ref, columnCount: map.columnCount, isUnclear, doubted, ...compileTranscription(plan, readers, period) };
+  }
+
+  #warnOfTwins(ref: TableRef): void {
+    const table = formatTableRef(ref);
+    if (this.#withoutKey.has(table)) return;
+    this.#withoutKey.add(table);
+    this.#options.logger.warn({ code: 'SOURCE_TABLE_WITHOUT_KEY', table }, namedByHash(ref));
   }
 
   async #fromMap(
