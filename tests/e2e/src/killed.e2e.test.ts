@@ -4,9 +4,10 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type MysyncProcess, Pipeline, until } from '@mysync/harness';
+import { type MysyncProcess, Pipeline } from '@mysync/harness';
 import { Redis } from 'ioredis';
 import type { Connection } from 'mysql2/promise';
+import { PacedLoad } from './paced-load.fixture.ts';
 
 const SLOW = process.env['MYSYNC_SLOW'] === '1';
 const ROWS = SLOW ? 1_000_000 : 100_000;
@@ -14,9 +15,9 @@ const KILLS = SLOW ? 100 : 10;
 const COUNTERS = 50;
 
 /** Inserts, updates and deletes of about `ROWS` rows, with counters that only rise. */
-async function load(sql: Connection, progress: { rows: number }): Promise<void> {
-  await sql.query('INSERT INTO counter VALUES ?', [Array.from({ length: COUNTERS }, (_, id) => [id, 0])]);
-  for (let id = 0; progress.rows < ROWS; ) {
+async function write(sql: Connection, load: PacedLoad): Promise<void> {
+  for (let id = 0; !load.isOver; ) {
+    await load.turn();
     await sql.query('BEGIN');
     const batch = Array.from({ length: 200 }, () => [id++, `row ${id}`]);
     await sql.query('INSERT INTO bulk VALUES ?', [batch]);
@@ -24,7 +25,7 @@ async function load(sql: Connection, progress: { rows: number }): Promise<void> 
     await sql.query('COMMIT');
     await sql.query('UPDATE bulk SET v = CONCAT(v, ?) WHERE id >= ? AND id % 3 = 0', [' changed', id - 200]);
     await sql.query('DELETE FROM bulk WHERE id >= ? AND id % 5 = 0', [id - 200]);
-    progress.rows += 200 + COUNTERS + 66 + 40;
+    load.done += 200 + COUNTERS + 66 + 40;
   }
 }
 
@@ -58,24 +59,34 @@ for (const transport of ['log', 'kafka'] as const) {
     await sql.query(
       'CREATE TABLE counter (id INT PRIMARY KEY, v INT); CREATE TABLE bulk (id INT PRIMARY KEY, v VARCHAR(80))',
     );
+    await sql.query('INSERT INTO counter VALUES ?', [Array.from({ length: COUNTERS }, (_, id) => [id, 0])]);
     const verbs = ['reader', 'writer --sink redis', 'writer --sink redis'];
     const running: MysyncProcess[] = verbs.map((verb) => pipeline.start(verb));
-    const progress = { rows: 0 };
+    for (const each of running) await each.atWork();
+    const load = new PacedLoad(ROWS, KILLS);
     let done = false;
     const watching = watchCounters(pipeline.redis?.get('REDIS_URL') ?? '', `${database}:counter:`, () => done);
-    const loading = load(sql, progress);
-    for (let kill = 0; kill < KILLS; kill += 1) {
-      const point = ((kill + 0.5) * ROWS) / KILLS;
-      await until(`${point} rows`, () => progress.rows >= point, { everyMs: 5, timeoutMs: 120_000 });
-      const victim = kill % 2 === 0 ? 0 : 1 + (kill % 4 === 1 ? 0 : 1);
-      // two ends for each of the three
-      if (kill % 8 < 4) await running[victim]?.kill();
-      else await running[victim]?.stop();
-      running[victim] = pipeline.start(verbs[victim] ?? '');
+    const loading = write(sql, load);
+    try {
+      for (let kill = 0; kill < KILLS; kill += 1) {
+        await load.reached(kill + 0.5);
+        const victim = kill % 2 === 0 ? 0 : 1 + (kill % 4 === 1 ? 0 : 1);
+        // two ends for each of the three
+        if (kill % 8 < 4) await running[victim]?.kill();
+        else assert.deepEqual(await running[victim]?.stop(), { code: 0, signal: null }, running[victim]?.stderr);
+        const next = pipeline.start(verbs[victim] ?? '');
+        running[victim] = next;
+        // the next victim is one that works
+        await next.atWork();
+        load.next();
+      }
+      await loading;
+      await pipeline.equal(['bulk', 'counter'], 240_000);
+    } finally {
+      load.end();
+      done = true;
+      await Promise.allSettled([loading, watching]);
     }
-    await loading;
-    await pipeline.equal(['bulk', 'counter'], 240_000);
-    done = true;
     assert.deepEqual(await watching, []);
     for (const each of running) await pipeline.stopped(each);
   });

@@ -1,16 +1,16 @@
-/** Leaders that freeze and wake (J1), lag as operators see it (J4), and an orderly stop in the middle of a slow write (J8). */
+/** Leaders that freeze and wake (J1), lag as operators see it (J4; a clock 5 s off, 30 with MYSYNC_SLOW=1), and an orderly stop in the middle of a slow write (J8). */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type MysyncProcess, Pipeline, type PipelineOptions, runMysync, until } from '@mysync/harness';
 import { CheckpointDatabase } from './checkpoint-database.fixture.ts';
 
+/** How far the clocks of writers are off. */
+const OFF_SECONDS = process.env['MYSYNC_SLOW'] === '1' ? 30 : 5;
+
 /** The largest of a gauge's values in a process, or undefined before it has one. */
 async function gauge(process: MysyncProcess, name: string): Promise<number | undefined> {
-  const text = await process.metrics();
-  const values = [...text.matchAll(new RegExp(`^${name}(?:\\{.*\\})? (\\S+)$`, 'gm'))].map(([, value]) =>
-    Number(value),
-  );
+  const values = await process.values(name);
   return values.length === 0 ? undefined : Math.max(...values);
 }
 
@@ -98,6 +98,55 @@ test('J4: lag is near 0 at idle, also after a restart, grows while the sink is s
   await idle();
   await pipeline.equal(['t']);
   await pipeline.stopped(mysync);
+});
+
+test(`J4: writers whose clocks are ${OFF_SECONDS} s off, one either way: near 0 at idle, grows while the sink is stuck, never negative`, async () => {
+  await using pipeline = await Pipeline.create({
+    transport: 'kafka',
+    sinks: ['redis'],
+    config: { reader: { heartbeatMs: 200 } },
+  });
+  const { sql } = pipeline;
+  await sql.query('CREATE TABLE t (id INT PRIMARY KEY, n INT)');
+  await sql.query('INSERT INTO t VALUES ?', [Array.from({ length: 100 }, (_, id) => [id, 0])]);
+  const reader = pipeline.start('reader');
+  const writers = [OFF_SECONDS, -OFF_SECONDS].map((off) => {
+    const clock = `const now = Date.now; Date.now = () => now() + ${off * 1000};`;
+    const nodeArgs = ['--import', `data:text/javascript,${encodeURIComponent(clock)}`];
+    return { off, process: pipeline.start('writer --sink redis', { nodeArgs }) };
+  });
+  await pipeline.equal(['t']);
+  const lag = async (writer: MysyncProcess): Promise<number> => {
+    const seconds = (await gauge(writer, 'mysync_writer_lag_seconds')) ?? Number.NaN;
+    assert.ok(!(seconds < 0), `${seconds}`);
+    return seconds;
+  };
+  const idle = async (): Promise<void> => {
+    for (const { off, process } of writers) {
+      let row = 0;
+      const probe = async (): Promise<boolean> => {
+        row = (await lag(process)) < 1 ? row + 1 : 0;
+        return row === 10;
+      };
+      await until(`the writer that is ${off} s off shows the present`, probe, { everyMs: 200 });
+    }
+  };
+  await idle();
+  await pipeline.redis?.pause();
+  try {
+    await sql.query('UPDATE t SET n = 1');
+    for (const { off, process } of writers) {
+      // it shows nothing for as long as its clock is behind
+      const grown = async (): Promise<boolean> => (await lag(process)) > Math.max(off, 0) + 2;
+      await until(`the lag of the writer that is ${off} s off grows`, grown, { timeoutMs: 90_000 });
+    }
+  } finally {
+    await pipeline.redis?.resume();
+  }
+  await idle();
+  await pipeline.equal(['t']);
+  for (const { process } of writers) await pipeline.stopped(process);
+  await pipeline.stopped(reader);
 });
 
 async function answer(pipeline: Pipeline, ...args: string[]): Promise<string> {

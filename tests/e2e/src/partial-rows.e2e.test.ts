@@ -3,8 +3,9 @@
  * both sinks end equal to the tables.
  */
 import { test } from 'node:test';
-import { Pipeline, until } from '@mysync/harness';
+import { Pipeline } from '@mysync/harness';
 import type { Connection } from 'mysql2/promise';
+import { PacedLoad } from './paced-load.fixture.ts';
 
 const WRITERS = 4;
 const ROWS = 60;
@@ -13,10 +14,11 @@ const KILLS = 4;
 const IMAGES = ['MINIMAL', 'NOBLOB', 'FULL', 'MINIMAL'];
 
 /** Random changes of rows that the other writers change, too. */
-async function race(sql: Connection, image: string, done: { statements: number }): Promise<void> {
+async function race(sql: Connection, image: string, load: PacedLoad): Promise<void> {
   const pick = (below: number): number => Math.floor(Math.random() * below);
   await sql.query(`SET SESSION binlog_row_image = '${image}'`);
-  for (let i = 0; i < STATEMENTS; i += 1, done.statements += 1) {
+  for (let i = 0; i < STATEMENTS && !load.isOver; i += 1, load.done += 1) {
+    await load.turn();
     const id = pick(ROWS);
     const statement = [
       `UPDATE t SET a = a + 1 WHERE id = ${id}`,
@@ -58,17 +60,25 @@ for (const source of ['mariadb', 'mysql'] as const) {
     await pipeline.equal(['t']);
     await processes[0]?.logged(/does not hold all columns: such rows are read again/);
 
-    const done = { statements: 0 };
+    const load = new PacedLoad(WRITERS * STATEMENTS, KILLS);
     const connections: Connection[] = [];
     for (let i = 0; i < WRITERS; i += 1) connections.push(await pipeline.connect());
-    const racing = Promise.all(connections.map((connection, i) => race(connection, IMAGES[i] ?? '', done)));
-    for (let kill = 0; kill < KILLS; kill += 1) {
-      const point = ((kill + 0.5) * WRITERS * STATEMENTS) / KILLS;
-      await until(`${point} statements`, () => done.statements >= point, { everyMs: 5, timeoutMs: 120_000 });
-      await processes[0]?.kill();
-      processes[0] = pipeline.start('reader');
+    const racing = Promise.all(connections.map((connection, i) => race(connection, IMAGES[i] ?? '', load)));
+    try {
+      for (let kill = 0; kill < KILLS; kill += 1) {
+        await load.reached(kill + 0.5);
+        await processes[0]?.kill();
+        const next = pipeline.start('reader');
+        processes[0] = next;
+        // the next victim is one that works
+        await next.atWork();
+        load.next();
+      }
+      await racing;
+    } finally {
+      load.end();
+      await racing;
     }
-    await racing;
     await pipeline.equal(['t'], 180_000);
     for (const process of processes) await pipeline.stopped(process);
   });

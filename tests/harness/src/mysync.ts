@@ -95,6 +95,27 @@ export class MysyncProcess {
     return await (await fetch(`http://127.0.0.1:${this.telemetryPort}/metrics`)).text();
   }
 
+  /** The values of one metric, over all its labels; none before it has any. */
+  async values(metric: string): Promise<number[]> {
+    const lines = (await this.metrics()).matchAll(new RegExp(`^${metric}(?:\\{.*\\})? (\\S+)$`, 'gm'));
+    return [...lines].map(([, value]) => Number(value));
+  }
+
+  async total(metric: string): Promise<number> {
+    return (await this.values(metric)).reduce((sum, value) => sum + value, 0);
+  }
+
+  /** Waits until it has published or applied something since it started: heartbeats count. */
+  async atWork(timeoutMs = 60_000): Promise<void> {
+    const probe = async (): Promise<boolean> => {
+      const published = await this.total('mysync_reader_published_messages_total');
+      return published + (await this.total('mysync_writer_applied_messages_total')) > 0;
+    };
+    await until('it is at work', probe, { timeoutMs }).catch((cause: unknown) => {
+      throw new Error(`it did not begin to work: ${this.stderr.slice(-4000)}`, { cause });
+    });
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.running) await this.kill();
   }
