@@ -180,6 +180,7 @@ test('turns that fail again and again are one outage; it is over when something 
     outages.turnFailed(new Error('no answer'));
   }
   assert.deepEqual(outages.current, { sinceMs: began + 10_000, cause: 'no answer' });
+  assert.equal(outages.unreadSeconds(), 40, 'what was committed since is not known');
   outages.follows();
   clock.ms += 29_000;
   assert.notEqual(outages.current, null);
@@ -188,6 +189,7 @@ test('turns that fail again and again are one outage; it is over when something 
   outages.turnFailed(new Error('no answer'));
   outages.applied();
   assert.equal(outages.current, null);
+  assert.equal(outages.unreadSeconds(), 0);
 });
 
 test('every label of a partition that was given up is gone', async () => {

@@ -39,10 +39,7 @@ export class PartitionOutages {
   }
 
   get current(): Outage | null {
-    const { retries, assigned, clock } = this.#options;
-    const since = this.#followsSinceMs;
-    if (since !== null && clock.monotonic() - since > QUIET_MS) this.#turns.made();
-    return longest([retries.outage, this.#turns.outage, assigned.outage]);
+    return longest([this.#options.retries.outage, this.#unread()]);
   }
 
   /** Age of the outage; 0 when there is none. */
@@ -52,6 +49,13 @@ export class PartitionOutages {
 
   /** What was committed since the log could be read last is not known, so the lag is at least this. */
   unreadSeconds(): number {
-    return this.seconds(this.#options.assigned.outage);
+    return this.seconds(this.#unread());
+  }
+
+  #unread(): Outage | null {
+    const { assigned, clock } = this.#options;
+    const since = this.#followsSinceMs;
+    if (since !== null && clock.monotonic() - since > QUIET_MS) this.#turns.made();
+    return longest([this.#turns.outage, assigned.outage]);
   }
 }
