@@ -1,7 +1,7 @@
 /** Who is cut off looks so from outside: /readyz, metrics and status tell it while it is tried again, and it goes on by itself. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type MysyncProcess, Pipeline, TcpProxy, until } from '@mysync/harness';
+import { type MysyncProcess, Pipeline, startServer, TcpProxy, until } from '@mysync/harness';
 
 const LIMIT = { timeout: 240_000 };
 
@@ -177,5 +177,53 @@ test(
     assert.equal((await get(mysync, 'healthz')).status, 200);
     assert.equal(await metric(mysync, 'mysync_reader_up'), 0);
     assert.equal(await metric(mysync, 'mysync_writer_assigned_partitions'), 0);
+  },
+);
+
+test(
+  'brokers that say nothing more: the reader cannot publish and the writer has left its group, and both say so until they are answered',
+  LIMIT,
+  async () => {
+    await using kafka = await startServer('kafka');
+    await using pipeline = await Pipeline.create({
+      transport: 'kafka',
+      sinks: ['redis'],
+      servers: { kafka },
+      partitions: 1,
+      config: { reader: { heartbeatMs: 500 } },
+    });
+    await pipeline.sql.query("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20)); INSERT INTO t VALUES (1, 'one')");
+    const reader = pipeline.start('reader');
+    const writer = pipeline.start('writer --sink redis');
+    await pipeline.equal(['t']);
+    const ready = async (): Promise<boolean> =>
+      (await readiness(reader)).code === 200 && (await readiness(writer)).code === 200;
+    await until('both are ready', ready);
+    await kafka.pause();
+    try {
+      await until(
+        'no partition is held',
+        async () => (await metric(writer, 'mysync_writer_assigned_partitions')) === 0,
+      );
+      const told = async (process: MysyncProcess, pattern: RegExp): Promise<void> => {
+        const health = await until('not ready', async () => {
+          const found = await readiness(process);
+          return found.code === 503 && found;
+        });
+        assert.match(health.parts[0]?.detail ?? '', pattern);
+      };
+      await told(reader, /^streaming: cut off from the transport for \d+ s: /);
+      assert.equal(await metric(reader, 'mysync_reader_up'), 0);
+      assert.ok((await metric(reader, 'mysync_reader_lag_seconds')) > 10);
+      await told(writer, /^cut off from its group for \d+ s: /);
+      await pipeline.sql.query("INSERT INTO t VALUES (2, 'late')");
+    } finally {
+      await kafka.resume();
+    }
+    await pipeline.equal(['t']);
+    await until('both are ready again', ready);
+    assert.equal(await metric(reader, 'mysync_reader_up'), 1);
+    await pipeline.stopped(writer);
+    await pipeline.stopped(reader);
   },
 );
