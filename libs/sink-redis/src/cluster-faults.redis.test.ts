@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isMysyncError } from '@mysync/core';
-import { RedisCluster, startServer, until } from '@mysync/harness';
+import { RedisCluster, startServer, TcpProxy, until } from '@mysync/harness';
 import { itemRow, items, put, TrialWriter } from '@mysync/sink/conformance';
 import type { Redis } from 'ioredis';
 import { namesIn, sinkOn } from './cluster-nodes.fixture.ts';
@@ -165,6 +165,35 @@ test('a master that falls silent is left as soon as its replica has taken over',
   await server.resume(nodes.partOf(master));
   await until('it is a replica', async () => !(await nodes.isMaster(master)));
   assert.deepEqual(await namesIn(nodes), new Map(changes.map((_, id) => [id, 'new'])));
+});
+
+test('two ways that fall silent one behind the other cost the time for one answer, not for two', async () => {
+  await using first = await TcpProxy.open();
+  await using second = await TcpProxy.open();
+  await using third = await TcpProxy.open();
+  const ways = [first, second, third];
+  const ports = ways.map(({ port }) => port).join(' ');
+  await using server = await startServer('redis-cluster', { env: { ADVERTISED_PORTS: ports } });
+  await using nodes = new RedisCluster(server);
+  ways.forEach((way, at) => {
+    way.aim(nodes.addresses[at]?.port ?? 0);
+  });
+  const commandTimeoutMs = 8_000;
+  await using sink = sinkOn({ addresses: nodes.announced }, { commandTimeoutMs });
+  const writer = await TrialWriter.start(sink, stream);
+  const changes = (name: string) => Array.from({ length: 30 }, (_, id) => put(schema, itemRow(id, name), id + 1));
+  await writer.applied(0, ...changes('a'));
+  first.blackHole();
+  const { bytes } = second;
+  const stuck = writer.apply(...changes('a'));
+  stuck.catch(() => undefined); // awaited below
+  await until('the second has answered', () => second.bytes > bytes);
+  second.blackHole();
+  const silent = (error: unknown): boolean => isMysyncError(error, 'SINK_UNREACHABLE') && error.retriable;
+  await assert.rejects(stuck, silent);
+  const over = performance.now();
+  await until('it is applied', () => writer.applied(0, ...changes('a')).then(() => true));
+  assert.ok(performance.now() - over < commandTimeoutMs / 2, 'the second was waited for meanwhile');
 });
 
 test('an apply that is given up while a master is silent rejects with the reason', { timeout: 120_000 }, async () => {

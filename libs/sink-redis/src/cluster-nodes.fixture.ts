@@ -4,7 +4,7 @@ import type { RedisSinkOptions } from './options.ts';
 import { RedisSink } from './sink.ts';
 
 export function sinkOn(
-  { addresses }: RedisCluster,
+  { addresses }: Pick<RedisCluster, 'addresses'>,
   options: Partial<RedisSinkOptions> = {},
 ): RedisSink & AsyncDisposable {
   const tables = [{ match: '*.*', as: 'hash' as const }];

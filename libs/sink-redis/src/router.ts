@@ -206,12 +206,16 @@ export class ClusterRouter {
     throw redisFailure(failure, 'the cluster');
   }
 
+  /** All are asked: what took the answers of one may have taken those of others, whose time should not begin when its time is over. */
   async #mastersElsewhere(silent: ReadonlySet<string>): Promise<ReadonlySet<string> | null> {
-    const asked = [...this.#connections].find(([name, { isOpen }]) => isOpen && !silent.has(name));
-    if (asked === undefined) return null;
-    const [name, connection] = asked;
-    const slots = this.#watch.during(name, connection.call(['CLUSTER', 'SLOTS']));
-    return new Set(SlotMap.parse(await slots, connection.address).masters.map((master) => master.name));
+    const asked = [...this.#connections].filter(([name, { isOpen }]) => isOpen && !silent.has(name));
+    if (asked.length === 0) return null;
+    return await Promise.any(
+      asked.map(async ([name, connection]) => {
+        const slots = await this.#watch.during(name, connection.call(['CLUSTER', 'SLOTS']));
+        return new Set(SlotMap.parse(slots, connection.address).masters.map((master) => master.name));
+      }),
+    );
   }
 
   /** One that a slot is only being moved to may be no master for others yet. */
