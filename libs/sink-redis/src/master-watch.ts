@@ -12,7 +12,7 @@ interface Wait {
   readonly since: number;
 }
 
-/** An answer that takes as long makes us ask others. Slow scripts cost a question now and then. */
+/** An answer that takes as long makes us ask the others. Slow scripts cost a question now and then. */
 const SILENT_MS = 1_000;
 const LOOK_MS = 500;
 
