@@ -10,7 +10,7 @@
 import { randomInt } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { BATCH_HEADER_BYTES, recordKeyLength, recordKeyStart, recordLength } from './batch-codec.ts';
-import { load, STEP_BYTES, type StretchOptions } from './dirty-stretch.ts';
+import { batchesFrom, type StretchOptions } from './dirty-stretch.ts';
 
 /** A campaign begins when at least this share of the dirty ratio is superseded, and ends when less than it is dirty. */
 const ENOUGH = 0.5;
@@ -53,11 +53,8 @@ async function supersededShare(options: StretchOptions, extent: Extent): Promise
   const last = new Map<string, number>();
   let total = 0;
   let superseded = 0;
-  let sincePause = 0;
-  for (let next = from; next < end; ) {
-    const batch = load(options, next);
-    if (batch === null || batch.header.baseOffset >= end) break;
-    const { source, header } = batch;
+  for await (const { source, header } of batchesFrom(options, from)) {
+    if (header.baseOffset >= end) break;
     let at = BATCH_HEADER_BYTES;
     for (let left = header.count; left > 0; left--) {
       const start = recordKeyStart(at);
@@ -70,12 +67,6 @@ async function supersededShare(options: StretchOptions, extent: Extent): Promise
         last.set(text, length);
       }
       at += length;
-    }
-    next = header.lastOffset + 1;
-    sincePause += source.length;
-    if (sincePause > STEP_BYTES) {
-      sincePause = 0;
-      await options.pause();
     }
   }
   return total === 0 ? 0 : superseded / total;

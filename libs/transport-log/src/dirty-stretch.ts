@@ -64,19 +64,28 @@ export function load(options: StretchOptions, offset: number): StoredBatch | nul
   return { source, header };
 }
 
+/** The batches from the one that covers `from` on, as long as there are any; others run between two steps. */
+export async function* batchesFrom(options: StretchOptions, from: number): AsyncGenerator<StoredBatch> {
+  let sincePause = 0;
+  for (let batch = load(options, from); batch !== null; batch = load(options, batch.header.lastOffset + 1)) {
+    yield batch;
+    sincePause += batch.source.length;
+    if (sincePause > STEP_BYTES) {
+      sincePause = 0;
+      await options.pause();
+    }
+  }
+}
+
 /** Reads the stretch that begins at `from`, as far as its keys fit into memory; `end` is the partition's. */
 export async function readDirtyStretch(options: StretchOptions, from: number, end: number): Promise<DirtyStretch> {
   const latest = new KeyOffsets();
   const youngest = options.nowMs - options.entry.minCompactionLagMs;
   let next = from;
   let bytes = 0;
-  let sincePause = 0;
-  while (next < end && (next === from || latest.bytes < options.memoryBytes)) {
-    const batch = load(options, next);
-    if (batch === null || !mayBeCompacted(batch.header, end, youngest)) {
-      return { latest, end: next, bytes, isMemoryFull: false, oldEnd: next, oldBytes: bytes };
-    }
-    const { source, header } = batch;
+  let isFull = false;
+  for await (const { source, header } of batchesFrom(options, from)) {
+    if (!mayBeCompacted(header, end, youngest)) break;
     let at = BATCH_HEADER_BYTES;
     for (let left = header.count; left > 0; left--) {
       const offset = header.baseOffset + recordDelta(source, at);
@@ -85,13 +94,10 @@ export async function readDirtyStretch(options: StretchOptions, from: number, en
     }
     next = header.lastOffset + 1;
     bytes += source.length;
-    sincePause += source.length;
-    if (sincePause > STEP_BYTES) {
-      sincePause = 0;
-      await options.pause();
-    }
+    isFull = latest.bytes >= options.memoryBytes;
+    if (isFull) break;
   }
-  const oldEnd = findOldEnd(options, next, end, youngest);
+  const oldEnd = isFull ? findOldEnd(options, next, end, youngest) : next;
   // What lies behind is not read: its batches are taken to be as dense as those before.
   const oldBytes = oldEnd > next ? (bytes * (oldEnd - from)) / (next - from) : bytes;
   return { latest, end: next, bytes, isMemoryFull: oldEnd > next, oldEnd, oldBytes };

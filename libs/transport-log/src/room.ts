@@ -18,7 +18,7 @@ const WRITE_AMPLIFICATION = 2;
 /** Of a log that is opened: its lock file, root pages and first entries. */
 const OPEN_BYTES = 2 ** 18;
 
-/** Throws TRANSPORT_DISK_FULL where LMDB's own pages have no room: what LMDB maps and cannot write kills the process. */
+/** Throws where LMDB's own pages have no room, the cause of a TRANSPORT_DISK_FULL: what LMDB maps and cannot write kills the process. */
 export function requireRoomToOpen(path: string): void {
   const { bavail, bsize, blocks } = statfsSync(path);
   // a file system without blocks says nothing of its room
