@@ -74,8 +74,12 @@ export class IndexRegistry {
     for (;;) {
       const markers = await this.markersIdentity();
       const { entry, place } = await this.#read(index);
-      if (entry !== null) this.#compare(entry, info.identity, markers, { table: formatTableRef(table) });
-      if (await this.#write({ index, uuid: info.identity, markers }, place)) return;
+      const where = { table: formatTableRef(table) };
+      if (entry !== null) this.#compare(entry, info.identity, markers, where);
+      if (!(await this.#write({ index, uuid: info.identity, markers }, place))) continue;
+      if (entry === null || entry.uuid === info.identity) return;
+      const text = 'an index was restored together with the markers, which say what it lacks';
+      return this.#options.logger.warn({ index, ...where }, text);
     }
   }
 
@@ -97,13 +101,9 @@ export class IndexRegistry {
   /** Throws when the index is another one than the entry says, and the markers are not. */
   #compare(entry: Entry, identity: string, markers: string, where: Readonly<Record<string, string>>): void {
     const { index, uuid } = entry;
-    if (identity === uuid) return;
-    if (markers === entry.markers) {
-      const message = `index '${index}' is not what the markers are about: it was made anew or restored without them (${identity}, was ${uuid})`;
-      throw this.#lost(index, message, where);
-    }
-    const text = 'an index was restored together with the markers, which say what it lacks';
-    this.#options.logger.warn({ index, ...where }, text);
+    if (identity === uuid || markers !== entry.markers) return;
+    const message = `index '${index}' is not what the markers are about: it was made anew or restored without them (${identity}, was ${uuid})`;
+    throw this.#lost(index, message, where);
   }
 
   #lost(index: string, message: string, where: Readonly<Record<string, string>>): Error {

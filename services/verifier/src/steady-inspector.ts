@@ -1,6 +1,5 @@
 import type { TableRef } from '@mysync/core';
 import type { InspectedRow, Refusal, RowVerdict, SinkInspector, StoredRecord } from '@mysync/sink';
-
 import type { Again } from './again.ts';
 
 /** Records were read again from the first one: not for ever. */

@@ -367,8 +367,8 @@ export const MUTATIONS: readonly Mutation[] = [
     edits: [
       {
         file: 'libs/sink-elasticsearch/dist/index-registry.js',
-        find: 'if (markers === entry.markers) {',
-        replace: 'if (false) {',
+        find: 'if (identity === uuid || markers !== entry.markers)',
+        replace: 'if (true)',
       },
     ],
   },
