@@ -19,8 +19,8 @@ export interface LoggedMessage {
 }
 
 export interface LogEye {
-  /** Every message of the log, each partition in order of its offsets. */
-  read(onMessage: (message: LoggedMessage) => void): Promise<void>;
+  /** Every message of the log, each partition in order of its offsets; gives the next offset of each partition, up to which it was read. */
+  read(onMessage: (message: LoggedMessage) => void): Promise<readonly number[]>;
   /** Next offset of each partition. */
   ends(): Promise<readonly number[]>;
   /** How far compaction has come; empty where that cannot be seen. */
@@ -65,13 +65,15 @@ export class EmbeddedLogEye implements LogEye {
     }
   }
 
-  async read(onMessage: (message: LoggedMessage) => void): Promise<void> {
+  async read(onMessage: (message: LoggedMessage) => void): Promise<readonly number[]> {
     const topic = this.#entry();
-    if (topic === undefined) return;
+    if (topic === undefined) return [];
+    const ends = await this.ends();
     const [start, end] = bounds(topic.id);
     for (const { key, value } of this.#records.getRange({ start, end })) {
       readStoredBatch(Buffer.from(key).readUInt32BE(8), Buffer.from(value), onMessage);
     }
+    return ends;
   }
 
   /** From the newest batch on: of a topic that is written often, and compacted rarely, this is one of the first. */
@@ -175,23 +177,29 @@ export class KafkaEye implements LogEye {
     return eye;
   }
 
-  async read(onMessage: (message: LoggedMessage) => void): Promise<void> {
-    // a leader may be on the move
-    const ends = await until('the ends of the log', () => this.ends().catch(() => false as const));
+  async read(onMessage: (message: LoggedMessage) => void): Promise<readonly number[]> {
+    const ends = await this.#settledEnds();
     const missing = new Set([...ends.keys()].filter((partition) => (ends[partition] ?? 0) > 0));
-    if (missing.size === 0) return;
+    if (missing.size === 0) return ends;
+    // one that starts anew by itself, as when a leader moves, reads from the beginning again
+    const next = ends.map(() => 0);
     const consumer = this.#kafka.consumer({ groupId: randomName('audit'), sessionTimeout: 30_000 });
-    await consumer.connect();
     try {
-      await consumer.subscribe({ topic: this.#topic, fromBeginning: true });
+      await until('the log can be read', async () => {
+        await consumer.connect();
+        await consumer.subscribe({ topic: this.#topic, fromBeginning: true });
+        return true;
+      });
       await new Promise<void>((resolve, reject) => {
         const deadline = setTimeout(() => reject(new Error('the log could not be read to its end')), READ_MS);
         const eachBatch = async ({ batch }: EachBatchPayload): Promise<void> => {
           for (const { offset, key, value, headers } of batch.messages) {
             const message = value ?? headers?.['mysync'];
-            if (Number(offset) >= (ends[batch.partition] ?? 0) || !Buffer.isBuffer(message) || key === null) continue;
-            const tombstone = value === null;
-            onMessage({ partition: batch.partition, offset: Number(offset), key, message, tombstone });
+            const at = Number(offset);
+            if (at < (next[batch.partition] ?? 0) || at >= (ends[batch.partition] ?? 0)) continue;
+            next[batch.partition] = at + 1;
+            if (!Buffer.isBuffer(message) || key === null) continue;
+            onMessage({ partition: batch.partition, offset: at, key, message, tombstone: value === null });
           }
           if (Number(batch.lastOffset()) + 1 >= (ends[batch.partition] ?? 0)) missing.delete(batch.partition);
           if (missing.size > 0) return;
@@ -200,6 +208,7 @@ export class KafkaEye implements LogEye {
         };
         consumer.run({ autoCommit: false, eachBatch }).catch(reject);
       });
+      return ends;
     } finally {
       await consumer.disconnect();
     }
@@ -207,7 +216,10 @@ export class KafkaEye implements LogEye {
 
   /** Deletes the topic, and makes one of the same name. */
   async remake(partitions: number): Promise<void> {
-    await this.#admin.deleteTopics({ topics: [this.#topic] });
+    await until('the topic is deleted', async () => {
+      if ((await this.#admin.listTopics()).includes(this.#topic)) await this.#admin.deleteTopics({ topics: [this.#topic] });
+      return true;
+    });
     const configEntries = Object.entries({
       'cleanup.policy': 'compact',
       'min.insync.replicas': '2',
@@ -225,6 +237,7 @@ export class KafkaEye implements LogEye {
 
   /** Puts a record of a stranger into a partition; gives its offset. */
   async put(partition: number, key: Uint8Array, value: Uint8Array): Promise<number> {
+    await this.#settledEnds();
     const producer = this.#kafka.producer();
     await producer.connect();
     try {
@@ -253,7 +266,7 @@ export class KafkaEye implements LogEye {
 
   /** Has each partition led by its next replica: the brokers give leadership to the first of the list, and this is another now. */
   async moveLeaders(): Promise<void> {
-    const partitions = await this.#partitions();
+    const partitions = await until('the partitions of the topic', () => this.#partitions());
     const partitionAssignment = partitions.map(({ partitionId: partition, replicas: [first = 0, ...others] }) => ({
       partition,
       replicas: [...others, first],
@@ -291,6 +304,11 @@ export class KafkaEye implements LogEye {
   async close(): Promise<void> {
     for (const tail of this.#tails.values()) await tail.close();
     await this.#admin.disconnect();
+  }
+
+  /** Once every partition has a leader: long after a fault one may be on the move, since brokers get their leadership back. */
+  async #settledEnds(): Promise<readonly number[]> {
+    return await until('the ends of the log', () => this.ends());
   }
 
   async #partitions(): Promise<readonly PartitionMetadata[]> {

@@ -26,17 +26,19 @@ export interface WholeLogOptions {
 /** Reads the log from its beginning to where it ends now. */
 export async function readWholeLog(log: LogEye, options: WholeLogOptions): Promise<WholeLog> {
   const { strangers, compacted, checkpoints } = options;
-  const ends = await log.ends();
-  const read = ends.map(() => 0);
-  const audits = ends.map(() => new LogAudit());
-  await log.read(({ partition, offset, message }) => {
+  const read: number[] = [];
+  const audits = new Map<number, LogAudit>();
+  const ends = await log.read(({ partition, offset, message }) => {
     read[partition] = offset + 1;
     if (strangers.has(`${partition}:${offset}`)) return;
     checkpoints.offer(partition, offset, message);
-    if (!compacted) audits[partition]?.offer(`partition ${partition}, offset ${offset}`, message);
+    if (compacted) return;
+    const audit = audits.get(partition) ?? new LogAudit();
+    audits.set(partition, audit);
+    audit.offer(`partition ${partition}, offset ${offset}`, message);
   });
   return {
-    complaints: audits.flatMap((audit) => audit.complaints),
+    complaints: [...audits.values()].flatMap((audit) => audit.complaints),
     parts: ends.map((end, partition) => ({ end, read: read[partition] ?? 0 })),
   };
 }
