@@ -99,7 +99,9 @@ ready() {
 }
 
 start() {
-  local part java logging heap=${KAFKA_HEAP:-$([ "$NODES" = 1 ] && echo 512m || echo 256m)}
+  local part java logging heap=${KAFKA_HEAP:-512m} quick=()
+  # several share the machine and are killed and started all the time: at its full effort the compiler is half of a start's CPU
+  [ "$NODES" = 1 ] || { heap=${KAFKA_HEAP:-256m} && quick=(-XX:TieredStopAtLevel=1); }
   java=$(find_java 17)
   logging=(-Dlog4j.configuration="file:$LIB/log4j.properties" -Dlog4j2.configurationFile="$LIB/log4j2.properties")
   for part in "${PARTS[@]}"; do
@@ -109,7 +111,7 @@ start() {
       "$java" -XX:TieredStopAtLevel=1 "${logging[@]}" -cp "$LIB/*" kafka.tools.StorageTool format \
         -t bXlzeW5jLXNlcnZpY2VzAA -c "$RUN/$part.properties" >"$RUN/$part.format.log" 2>&1 ||
       { tail -n 20 "$RUN/$part.format.log" >&2 && return 1; }
-    spawn "$part" "$java" "-Xms$heap" "-Xmx$heap" -XX:+UseSerialGC "${logging[@]}" -cp "$LIB/*" \
+    spawn "$part" "$java" "-Xms$heap" "-Xmx$heap" -XX:+UseSerialGC "${quick[@]}" "${logging[@]}" -cp "$LIB/*" \
       kafka.Kafka "$RUN/$part.properties"
   done
   for part in "${PARTS[@]}"; do wait_for "$part" 180 answers "$part"; done

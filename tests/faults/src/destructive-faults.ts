@@ -254,8 +254,13 @@ async function withSql(scene: Scene, use: (sql: Connection) => Promise<void>): P
 const OTHER_TOPIC = /KAFKA_TOPIC_REPLACED|READER_TOPIC_CHANGED/;
 
 /** A topic that is gone, or another of the same name: the reader must end saying so, and say so again when it is started again. */
-function topicGone(name: string, destroy: (scene: Scene) => Promise<void>): FaultKind {
+function topicGone(
+  name: string,
+  destroy: (scene: Scene) => Promise<void>,
+  more: Pick<FaultKind, 'patient'> = {},
+): FaultKind {
   return {
+    ...more,
     name,
     weight: 0.6,
     holdMs: [0, 0],
@@ -289,9 +294,14 @@ const topicRemade = topicGone('topic deleted and made anew', async (scene) => {
   if (log instanceof KafkaEye) await log.remake(setting.partitions);
 });
 
-const kafkaWiped = topicGone('the data of all brokers gone', async (scene) => {
-  await scene.closeLog();
-  await scene.stage.wipeKafka();
-});
+const kafkaWiped = topicGone(
+  'the data of all brokers gone',
+  async (scene) => {
+    await scene.closeLog();
+    await scene.stage.wipeKafka();
+  },
+  // brokers that do not know a topic may be those that have just started (ADR 0142)
+  { patient: true },
+);
 
 export const DESTRUCTIVE_FAULTS: readonly FaultKind[] = [emptied, logRemoved, tombstones, topicRemade, kafkaWiped];

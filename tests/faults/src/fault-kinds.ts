@@ -34,6 +34,8 @@ export interface FaultKind {
   readonly alone?: true;
   /** Nothing can follow it. */
   readonly ends?: true;
+  /** MySync waits for half a minute before it says anything: with others, a seed would take too long. */
+  readonly patient?: true;
   /** Processes of MySync begin anew by it. */
   readonly endsProcesses?: true;
 }

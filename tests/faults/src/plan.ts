@@ -76,7 +76,13 @@ export function planOf(seed: number, { transport, can, focus, rate }: PlanOption
   const other = new Dice(seed * 7919);
   if (!files && other.chance(0.3)) setting = { ...setting, checkpoint: other.pick(['mysql', 'topic']) };
   early &&= !steps.some(({ kind }) => kind.settled);
-  return { seed, setting, early, steps: apart(steps), stuckMs: STUCK_MS };
+  return { seed, setting, early, steps: apart(lone(steps)), stuckMs: STUCK_MS };
+}
+
+/** One that takes half a minute by itself has its seed for itself. */
+function lone(steps: readonly Step[]): readonly Step[] {
+  const patient = steps.find(({ kind }) => kind.patient);
+  return patient === undefined ? steps : [patient];
 }
 
 /** Those that are to be alone overlap with nothing. */
