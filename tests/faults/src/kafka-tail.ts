@@ -1,6 +1,17 @@
 import { randomName } from '@mysync/harness';
 import type { Consumer, EachBatchPayload, Kafka } from 'kafkajs';
 
+/**
+ * The client's own defaults are long: five seconds for a look at the end of a topic, and for leaving it; half a minute for a group that is joined again after
+ * all brokers were away.
+ */
+export const QUICK = {
+  maxWaitTimeInMs: 200,
+  sessionTimeout: 6000,
+  rebalanceTimeout: 6000,
+  heartbeatInterval: 1000,
+} as const;
+
 /** Follows a topic in the background, and keeps the newest value of each key. It goes on by itself when brokers come back. */
 export class KafkaTail {
   readonly #consumer: Consumer;
@@ -9,7 +20,7 @@ export class KafkaTail {
   #broken: Error | null = null;
 
   private constructor(kafka: Kafka) {
-    this.#consumer = kafka.consumer({ groupId: randomName('tail'), allowAutoTopicCreation: false });
+    this.#consumer = kafka.consumer({ groupId: randomName('tail'), allowAutoTopicCreation: false, ...QUICK });
     this.#consumer.on('consumer.crash', ({ payload: { error, restart } }) => {
       if (!restart) this.#broken = error;
     });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { randomName, until } from '@mysync/harness';
 import { type Admin, type EachBatchPayload, Kafka, logLevel, type PartitionMetadata } from 'kafkajs';
 import { type Database, open, type RootDatabase } from 'lmdb';
-import { KafkaTail } from './kafka-tail.ts';
+import { KafkaTail, QUICK } from './kafka-tail.ts';
 
 const READ_MS = 40_000;
 
@@ -183,7 +183,7 @@ export class KafkaEye implements LogEye {
     if (missing.size === 0) return ends;
     // one that starts anew by itself, as when a leader moves, reads from the beginning again
     const next = ends.map(() => 0);
-    const consumer = this.#kafka.consumer({ groupId: randomName('audit'), sessionTimeout: 30_000 });
+    const consumer = this.#kafka.consumer({ groupId: randomName('audit'), ...QUICK });
     try {
       await until('the log can be read', async () => {
         await consumer.connect();
