@@ -217,7 +217,8 @@ export class KafkaEye implements LogEye {
   /** Deletes the topic, and makes one of the same name. */
   async remake(partitions: number): Promise<void> {
     await until('the topic is deleted', async () => {
-      if ((await this.#admin.listTopics()).includes(this.#topic)) await this.#admin.deleteTopics({ topics: [this.#topic] });
+      if ((await this.#admin.listTopics()).includes(this.#topic))
+        await this.#admin.deleteTopics({ topics: [this.#topic] });
       return true;
     });
     const configEntries = Object.entries({
