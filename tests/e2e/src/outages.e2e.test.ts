@@ -25,6 +25,26 @@ async function metric(process: MysyncProcess, name: string): Promise<number> {
   return values.length === 0 ? Number.NaN : Math.max(...values.map((match) => Number(match[1])));
 }
 
+const FIRST_ROW = "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20)); INSERT INTO t VALUES (1, 'one')";
+
+/** Over the embedded log to one Redis. */
+async function logToRedis(heartbeatMs: number): Promise<Pipeline> {
+  const config = { reader: { heartbeatMs } };
+  return await Pipeline.create({ transport: 'log', sinks: ['redis'], partitions: 1, config });
+}
+
+/** Waits until the process is not ready; gives what it says then. */
+async function notReady(process: MysyncProcess): Promise<Health> {
+  return await until('not ready', async () => {
+    const health = await readiness(process);
+    return health.code === 503 && health;
+  });
+}
+
+async function lagGrows(writer: MysyncProcess): Promise<void> {
+  await until('the lag grows', async () => (await metric(writer, 'mysync_writer_lag_seconds')) > 3);
+}
+
 test(
   'a reader whose way to MySQL swallows everything: not ready, down, late, with a cause; then it reads again',
   LIMIT,
@@ -36,17 +56,14 @@ test(
       ...plain.options,
       sourceConfig: { hosts: [`127.0.0.1:${proxy.port}`], heartbeatMs: 500, connectionTimeoutMs: 1_000 },
     });
-    await plain.sql.query("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20)); INSERT INTO t VALUES (1, 'one')");
+    await plain.sql.query(FIRST_ROW);
     const mysync = plain.start('run');
     await plain.equal(['t']);
     await mysync.logged(/"msg":"reading the log"/);
     await until('ready', async () => (await readiness(mysync)).code === 200);
     assert.equal(await metric(mysync, 'mysync_reader_up'), 1);
     proxy.hold();
-    const cutOff = await until('not ready', async () => {
-      const health = await readiness(mysync);
-      return health.code === 503 && health;
-    });
+    const cutOff = await notReady(mysync);
     const reader = cutOff.parts.find(({ name }) => name.startsWith('reader'));
     assert.match(reader?.detail ?? '', /^disconnected: cut off from the source for \d+ s: .+/);
     assert.ok(
@@ -74,15 +91,10 @@ test(
   'a sink that dies while nothing is committed: told by its age; the first change that is committed then is the lag',
   LIMIT,
   async () => {
-    await using pipeline = await Pipeline.create({
-      transport: 'log',
-      sinks: ['redis'],
-      partitions: 1,
-      config: { reader: { heartbeatMs: 500 } },
-    });
-    const { redis, sql } = pipeline;
+    await using pipeline = await logToRedis(500);
+    const { redis } = pipeline;
     assert.ok(redis);
-    await sql.query("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20)); INSERT INTO t VALUES (1, 'one')");
+    await pipeline.sql.query(FIRST_ROW);
     const reader = pipeline.start('reader');
     const writer = pipeline.start('writer --sink redis');
     await pipeline.equal(['t']);
@@ -93,21 +105,18 @@ test(
         async () => (await metric(writer, 'mysync_writer_stalled_seconds')) > 3,
       );
       assert.equal(await metric(writer, 'mysync_writer_lag_seconds'), 0, 'nothing that was committed waits');
-      await sql.query("INSERT INTO t VALUES (2, 'late')");
+      await pipeline.sql.query("INSERT INTO t VALUES (2, 'late')");
       const before = Date.now();
-      await until('the lag grows', async () => (await metric(writer, 'mysync_writer_lag_seconds')) > 3);
+      await lagGrows(writer);
       // MariaDB's commit times are whole seconds
       assert.ok((await metric(writer, 'mysync_writer_lag_seconds')) <= (Date.now() - before) / 1000 + 1.5);
-      const health = await until('not ready', async () => {
-        const found = await readiness(writer);
-        return found.code === 503 && found;
-      });
+      const health = await notReady(writer);
       assert.match(health.parts[0]?.detail ?? '', /^partition 0: for \d+ s: /);
 
       await pipeline.stopped(writer);
       const again = pipeline.start('writer --sink redis');
       await again.logged(/"msg":"started"/);
-      await until('the lag grows from the start', async () => (await metric(again, 'mysync_writer_lag_seconds')) > 3);
+      await lagGrows(again);
     } finally {
       await redis.resume();
     }
@@ -120,15 +129,10 @@ test(
   'a writer that begins at the end of the log while its sink is away: what is committed then is the lag',
   LIMIT,
   async () => {
-    await using pipeline = await Pipeline.create({
-      transport: 'log',
-      sinks: ['redis'],
-      partitions: 1,
-      config: { reader: { heartbeatMs: 30_000 } },
-    });
-    const { redis, sql } = pipeline;
+    await using pipeline = await logToRedis(30_000);
+    const { redis } = pipeline;
     assert.ok(redis);
-    await sql.query("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20)); INSERT INTO t VALUES (1, 'one')");
+    await pipeline.sql.query(FIRST_ROW);
     const reader = pipeline.start('reader');
     const first = pipeline.start('writer --sink redis');
     await pipeline.equal(['t']);
@@ -139,8 +143,8 @@ test(
       const writer = pipeline.start('writer --sink redis');
       await writer.logged(/"msg":"started"/);
       await until('it cannot begin', async () => (await metric(writer, 'mysync_writer_stalled_seconds')) > 1);
-      await sql.query("INSERT INTO t VALUES (2, 'late')");
-      await until('the lag grows', async () => (await metric(writer, 'mysync_writer_lag_seconds')) > 3);
+      await pipeline.sql.query("INSERT INTO t VALUES (2, 'late')");
+      await lagGrows(writer);
       assert.ok((await metric(writer, 'mysync_writer_backlog_messages')) >= 1);
     } finally {
       await redis.resume();
@@ -192,7 +196,7 @@ test(
       partitions: 1,
       config: { reader: { heartbeatMs: 500 } },
     });
-    await pipeline.sql.query("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20)); INSERT INTO t VALUES (1, 'one')");
+    await pipeline.sql.query(FIRST_ROW);
     const reader = pipeline.start('reader');
     const writer = pipeline.start('writer --sink redis');
     await pipeline.equal(['t']);
@@ -206,10 +210,7 @@ test(
         async () => (await metric(writer, 'mysync_writer_assigned_partitions')) === 0,
       );
       const told = async (process: MysyncProcess, pattern: RegExp): Promise<void> => {
-        const health = await until('not ready', async () => {
-          const found = await readiness(process);
-          return found.code === 503 && found;
-        });
+        const health = await notReady(process);
         assert.match(health.parts[0]?.detail ?? '', pattern);
       };
       await told(reader, /^streaming: cut off from the transport for \d+ s: /);

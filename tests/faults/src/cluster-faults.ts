@@ -63,11 +63,22 @@ async function moveSlot(scene: Scene, slot: number, target: Redis): Promise<void
   await cluster.settled();
 }
 
-async function killAndTakeOver(scene: Scene, master: Redis, replica: Redis): Promise<() => Promise<void>> {
+interface Loss {
+  readonly master: Redis;
+  readonly replica: Redis;
+  /** Of a replica that was cut off: it hears of the others again. */
+  readonly rejoin?: () => Promise<void>;
+}
+
+/** The master dies, and its replica takes over what it has; nobody looks at the sink meanwhile. Gives what brings the dead one back. */
+async function lose(scene: Scene, { master, replica, rejoin }: Loss): Promise<() => Promise<void>> {
   const part = scene.stage.cluster().partOf(master);
   const server = scene.stage.server('redis-cluster');
-  await server.kill(part);
-  await takenOver(scene, replica);
+  await scene.watch.unseen('redis', async () => {
+    await server.kill(part);
+    await takenOver(scene, replica);
+    await rejoin?.();
+  });
   return () => server.upPart(part);
 }
 
@@ -98,14 +109,7 @@ const nodeFaults: readonly FaultKind[] = [
     fits: onCluster,
     carriedBy: true,
     settled: true,
-    strike: async (scene, dice) => {
-      const { master, replica } = await aPair(scene, dice);
-      let mend = async (): Promise<void> => undefined;
-      await scene.watch.unseen('redis', async () => {
-        mend = await killAndTakeOver(scene, master, replica);
-      });
-      return mend;
-    },
+    strike: async (scene, dice) => lose(scene, await aPair(scene, dice)),
   },
   {
     name: 'redis cluster: freeze a master',
@@ -185,12 +189,7 @@ const nodeFaults: readonly FaultKind[] = [
       const { master, replica } = await aPair(scene, dice);
       const rejoin = await cutOff(replica);
       await sleep(1000);
-      let up = async (): Promise<void> => undefined;
-      await scene.watch.unseen('redis', async () => {
-        up = await killAndTakeOver(scene, master, replica);
-        await rejoin();
-      });
-      return up;
+      return lose(scene, { master, replica, rejoin });
     },
   },
   {
@@ -209,12 +208,7 @@ const nodeFaults: readonly FaultKind[] = [
       const slots = await cluster.filledSlots(source, MOVED_SLOTS);
       const rejoin = await cutOff(replica);
       for (const slot of slots) await moveSlot(scene, slot, master);
-      let up = async (): Promise<void> => undefined;
-      await scene.watch.unseen('redis', async () => {
-        up = await killAndTakeOver(scene, master, replica);
-        await rejoin();
-      });
-      return up;
+      return lose(scene, { master, replica, rejoin });
     },
   },
 ];
