@@ -6,10 +6,12 @@ import { inflateRawSync } from 'node:zlib';
 import { randomName, stopAtExit, textConnection, until } from '@mysync/harness';
 import { Actor, type Role } from './actor.ts';
 import { RedisClusterEye } from './cluster-eye.ts';
+import { EmbeddedLogEye } from './embedded-log-eye.ts';
 import type { Findings } from './findings.ts';
+import { KafkaEye } from './kafka-eye.ts';
 import { Load, TABLES } from './load.ts';
-import { EmbeddedLogEye, KafkaEye, type LogEye, type LoggedMessage } from './log-eye.ts';
-import { type Setting, type SinkName, storeOf } from './setting.ts';
+import type { LogEye, LoggedMessage } from './log-eye.ts';
+import { FORGETFUL_TOPIC, type Setting, type SinkName, storeOf } from './setting.ts';
 import { ElasticEye, RedisEye, type SinkEye } from './sink-eye.ts';
 import { BROKERS, type Stage } from './stage.ts';
 import { chooseTarget } from './targets.ts';
@@ -115,6 +117,7 @@ export class Scene {
     }
     await this.configure();
     if (setting.ownClock) await this.setClock(0);
+    if (setting.transport === 'kafka' && setting.shortRetention) await this.#makeForgetfulTopic();
     await this.load.prepare();
     const { oneProcess, writers, sinks } = setting;
     this.readers.push(this.actor(oneProcess ? 'run' : 'reader', null));
@@ -342,7 +345,18 @@ export class Scene {
     this.#logIsMade ||= this.readers.some(({ printed }) => printed.includes('"msg":"reader started"'));
     if (!this.#logIsMade) return null;
     if (this.setting.transport === 'log') return await EmbeddedLogEye.open(join(this.dataFolder, 'log'), this.database);
+    return await this.#openKafka();
+  }
+
+  async #openKafka(): Promise<KafkaEye> {
     return await KafkaEye.open(this.stage.server('kafka').get('KAFKA_BROKERS').split(','), this.database);
+  }
+
+  /** How often its brokers compact is no setting of MySync's. */
+  async #makeForgetfulTopic(): Promise<void> {
+    const kafka = await this.#openKafka();
+    await kafka.make(this.setting.partitions, FORGETFUL_TOPIC);
+    await kafka.close();
   }
 
   #redis(): Readonly<Record<string, unknown>> {

@@ -38,6 +38,16 @@ export interface Setting {
 
 /** How long the log keeps deletions in a seed that is about that: time enough for writers that start on a busy machine. */
 export const FORGOTTEN_MS = 10_000;
+/** Of a topic in such a seed. */
+export const FORGETFUL_TOPIC: Readonly<Record<string, string>> = {
+  'delete.retention.ms': `${FORGOTTEN_MS}`,
+  'min.compaction.lag.ms': '0',
+  'max.compaction.lag.ms': '1000',
+  'min.cleanable.dirty.ratio': '0.01',
+  'segment.ms': '1000',
+  'file.delete.delay.ms': '1000',
+  'message.timestamp.type': 'LogAppendTime',
+};
 
 export interface Abilities {
   /** A file system can be mounted here. */
