@@ -13,7 +13,7 @@ function portsTold(slots: unknown): readonly number[] {
   return [...new Set(nodes.map(([, port]) => port))].sort();
 }
 
-test('clients and replicas are told the ports of the proxies, also by a node that was started again; the checker goes past them', async () => {
+test('clients and replicas are told the ports of the proxies, also by a node that was started again, with the options of the others; the checker goes past them', async () => {
   const stage = new Stage();
   try {
     const server = await stage.need('redis-cluster');
@@ -36,6 +36,8 @@ test('clients and replicas are told the ports of the proxies, also by a node tha
       await server.upPart(part);
     }
     await until('all are told', allAreTold);
+    for (const node of cluster.clients)
+      assert.deepEqual(await node.config('GET', 'repl-timeout'), ['repl-timeout', '5'], cluster.partOf(node));
 
     const [first] = cluster.announced;
     assert.ok(first !== undefined);

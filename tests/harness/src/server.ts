@@ -43,7 +43,7 @@ export class TestServer {
   /** Starts what is missing and waits until it answers. */
   async up(args: readonly string[] = this.#options.args ?? []): Promise<this> {
     if (this.isOurs) this.#forget ??= stopAtExit(() => this.#wipeNow());
-    const out = await this.#script('up', args.length > 0 ? ['--', ...args] : []);
+    const out = await this.#up(args);
     const pairs = out
       .trim()
       .split(/\s+/)
@@ -65,9 +65,9 @@ export class TestServer {
     await this.#script('kill', [], part);
   }
 
-  /** Starts one node again. */
+  /** Starts one node again, with the options of the others. */
   async upPart(part: string): Promise<void> {
-    await this.#script('up', [], part);
+    await this.#up(this.#options.args ?? [], part);
   }
 
   /** SIGSTOP, and SIGCONT. */
@@ -108,6 +108,10 @@ export class TestServer {
     const value = this.vars[key];
     if (value === undefined) throw new Error(`${this.name} printed no ${key}: ${JSON.stringify(this.vars)}`);
     return value;
+  }
+
+  async #up(args: readonly string[], part?: string): Promise<string> {
+    return await this.#script('up', args.length > 0 ? ['--', ...args] : [], part);
   }
 
   async #script(verb: string, args: readonly string[], part?: string): Promise<string> {
