@@ -41,7 +41,9 @@ export function bin(name) {
 }
 
 export function build() {
-  run('transcriber', process.execPath, [join(ROOT, 'libs/source-mysql/assembly/build.mjs')]);
+  run('build: the module that transcribes rows (WebAssembly)', process.execPath, [
+    join(ROOT, 'libs/source-mysql/assembly/build.mjs'),
+  ]);
   run('build', bin('tsc'), ['-b']);
 }
 

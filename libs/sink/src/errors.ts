@@ -3,7 +3,8 @@ import { errorCatalogue } from '@mysync/core';
 /** Errors that every sink raises alike. Errors of one sink alone stand in its own catalogue. */
 export const sinkErrors = errorCatalogue({
   SINK_UNREACHABLE: {
-    remedy: 'Check that the store runs and can be reached from here. The writer goes on trying; nothing is lost.',
+    remedy:
+      'Check that the address is that of such a store, that it runs, and that it can be reached from here. A writer goes on trying; nothing is lost.',
     retriable: true,
   },
   SINK_OVERLOADED: {

@@ -339,7 +339,7 @@ test('a question that was stopped before its answer does not end with 0', async 
   await using running = new MysyncProcess(['recover', '-c', write('far.yaml', { ...FILE, checkpoint })], { env });
   await running.logged(/"msg":"the checkpoint cannot be opened for now"/);
   assert.deepEqual(await running.stop(), { code: 1, signal: null });
-  assert.match(running.stderr, /Stopped before it was done/);
+  assert.match(running.stderr, /^COMMAND_STOPPED: stopped before it was done/m);
 });
 
 test('what is given on the command line ends with 2 where it cannot be read', async () => {

@@ -24,7 +24,7 @@ export async function runCli(args: readonly string[], context: Omit<CommandConte
     }
     if (isStop(context, error)) {
       // Whoever asked must not take this for an answer.
-      context.output.note('Stopped before it was done.\n');
+      context.output.note(`${commandErrors.COMMAND_STOPPED({ message: 'stopped before it was done' })}\n`);
       return EXIT.failed;
     }
     context.output.note(`${errorText(error)}\n`);

@@ -15,7 +15,7 @@ mysync config options lists them all.`;
 
 export const EXIT_HELP = `
 Exit codes: 0 done, or stopped in order · 1 failed · 2 command line or configuration wrong · 3 check, verify or drill found errors
-· 4 the stop took too long and was cut short · 130 interrupted twice`;
+· 4 the stop took too long and was cut short · 130 interrupted twice, or before it began`;
 
 const EMBEDDED_LOG_HELP = `
 The embedded log is opened for writing even to look at it: run this as a user that may write to transport.log.path.`;

@@ -14,6 +14,10 @@ export const commandErrors = errorCatalogue({
     remedy: 'Use one of the allowed values.',
     retriable: false,
   },
+  COMMAND_STOPPED: {
+    remedy: 'What it says is no answer, and what it had begun may be done in part: call it again.',
+    retriable: true,
+  },
   RECOVER_NOT_NEEDED: {
     remedy: 'Nothing was changed: checkpoint, log and sinks belong together. Start the reader.',
     retriable: false,

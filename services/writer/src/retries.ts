@@ -70,7 +70,10 @@ export class Retries {
           toldMs = clock.monotonic();
           // Mostly somebody has to act, though it may pass (ADR 0211).
           const level = code === 'SINK_DENIED' ? 'error' : 'warn';
-          logger[level]({ attempt, delayMs, error: errorForLog(error) }, 'the sink failed, trying again');
+          logger[level](
+            { attempt, delayMs: Math.round(delayMs), error: errorForLog(error) },
+            'the sink failed, trying again',
+          );
         }
       },
     });

@@ -124,7 +124,7 @@ async function change(parts: {
       const rate = Math.round(((traffic.rows - lastRows) * 1000) / (now - lastAt));
       lastRows = traffic.rows;
       lastAt = now;
-      const line = `${traffic.rows} rows changed, ${rate} rows/s, commit to copy p50 ${probe.percentile(0.5)} ms, p99 ${probe.percentile(0.99)} ms`;
+      const line = `${traffic.rows} rows changed, ${rate} rows/s, commit to copy since the start p50 ${probe.percentile(0.5)} ms, p99 ${probe.percentile(0.99)} ms`;
       const hint = options.seconds === null ? ['Ctrl-C stops, compares every row and cleans'] : [];
       screen.show([line, ...(await watched(probing, redis)), ...hint]);
     }
