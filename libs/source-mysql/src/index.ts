@@ -23,6 +23,7 @@ export type {
   StartIntent,
   StreamObserver,
   StreamOptions,
+  TableFate,
   TableReader,
   UnseenCause,
 } from './port.ts';

@@ -86,8 +86,10 @@ export interface Snapshot {
   readonly position: SourcePosition;
   readonly serverUuid: string;
   readonly tables: readonly TableRef[];
+  /** Of those asked for with `only`: the server says that there is none. */
+  readonly gone: readonly TableRef[];
   /**
-   * Rows (`row` items, ordinal 0, their change named by `position`) of all tables in bounded memory, a `sweep` item after each table. Pulling the next batch takes over the last.
+   * Rows (`row` items, ordinal 0, their change named by `position`) of all tables in bounded memory, a `sweep` item after each table; last, a `truncate` of each that is gone. Pulling the next batch takes over the last.
    */
   readonly items: AsyncIterable<readonly SourceItem[]>;
   close(): Promise<void>;
@@ -154,6 +156,14 @@ export interface StreamOptions {
   readonly knownTables?: readonly TableRef[];
 }
 
+/**
+ * What became of a table that was captured once: `left` the configuration captures it no more, `there` it is there, or something else of its name is; `gone`
+ * the server says that there is none; `uncertain` neither is known.
+ */
+export type TableFate =
+  | { readonly table: TableRef; readonly fate: 'left' | 'there' | 'gone' }
+  | { readonly table: TableRef; readonly fate: 'uncertain'; readonly error: MysyncError };
+
 export interface BinlogSource {
   /**
    * Everything the doctor looks at; never throws for a finding (but for unreachable hosts and wrong credentials). Without an intent
@@ -169,6 +179,9 @@ export interface BinlogSource {
 
   /** The captured tables as they are now, for checking mappings. Tables that cannot be captured are left out. */
   tableSchemas(): Promise<readonly TableSchema[]>;
+
+  /** A table that is only hidden from the user is never taken for one that is gone. */
+  fates(tables: readonly TableRef[]): Promise<readonly TableFate[]>;
 
   /** The newest position of the log, for `start: latest` and for the backlog. */
   currentPosition(): Promise<SourcePosition>;

@@ -18,6 +18,7 @@ import type {
   SourceItem,
   StartIntent,
   StreamOptions,
+  TableFate,
   TableReader,
 } from './port.ts';
 import { currentSchemas } from './schema/current-schemas.ts';
@@ -25,6 +26,7 @@ import { listTables } from './schema/table-facts.ts';
 import { openFirst } from './server/first-host.ts';
 import { currentPosition, logFiles, replicaName } from './server/log-state.ts';
 import { formatHost, type ServerSession } from './server/session.ts';
+import { tableFates } from './snapshot/fates.ts';
 import { openSnapshot } from './snapshot/snapshot.ts';
 import { openTableReader } from './snapshot/table-reader.ts';
 import { streamLog } from './stream/log-stream.ts';
@@ -65,6 +67,10 @@ class MysqlSource implements BinlogSource {
 
   async tableSchemas(): Promise<readonly TableSchema[]> {
     return await this.#with((session) => currentSchemas(session, this.#options));
+  }
+
+  async fates(tables: readonly TableRef[]): Promise<readonly TableFate[]> {
+    return await this.#with((session) => tableFates(session, this.#options, tables));
   }
 
   async currentPosition(): Promise<SourcePosition> {

@@ -1,9 +1,9 @@
 /** What the next start of a reader would do, and whether checkpoint, server and topic let it. */
 import type { Checkpoint } from '@mysync/checkpoint';
 import type { Config } from '@mysync/config';
-import { type Finding, formatBinlogPosition } from '@mysync/core';
-import { belongingErrors, readerErrors } from '@mysync/reader';
-import type { StartIntent } from '@mysync/source-mysql';
+import { type Finding, formatBinlogPosition, formatTableRef, type TableRef, tableRefKey } from '@mysync/core';
+import { belongingErrors, leftTables, readerErrors, uncertainTable } from '@mysync/reader';
+import type { BinlogSource, StartIntent } from '@mysync/source-mysql';
 import type { Transport } from '@mysync/transport';
 import { readCheckpoint } from './checkpoints.ts';
 import { required, startAt } from './compose.ts';
@@ -49,6 +49,22 @@ function intentOf(config: Config, source: string, loaded: Checkpoint | null): St
     snapshot: start === 'snapshot',
     resume: typeof start === 'string' ? null : { position: { ...start, gtidSet: '' }, serverUuid: null },
   };
+}
+
+/** Tables that consumers may hold rows of, and that are not captured any more, or cannot be seen: a start says the same. */
+export async function knownTableFindings(
+  source: BinlogSource,
+  loaded: Checkpoint | null | undefined,
+  captured: readonly TableRef[],
+): Promise<readonly Finding[]> {
+  const there = new Set(captured.map(tableRefKey));
+  const absent = (loaded?.snapshot.knownTables ?? []).filter((table) => !there.has(tableRefKey(table)));
+  if (absent.length === 0) return [];
+  const fates = await source.fates(absent);
+  const left = fates.filter(({ fate }) => fate === 'left').map(({ table }) => formatTableRef(table));
+  const uncertain = fates.flatMap((found) => (found.fate === 'uncertain' ? [uncertainTable(found)] : []));
+  const warnings = left.length === 0 ? uncertain : [leftTables(left), ...uncertain];
+  return warnings.map(({ code, message, remedy }) => ({ level: 'warning', code, message, remedy }));
 }
 
 /** A topic that is not there yet is no news before the first start. */

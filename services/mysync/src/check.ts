@@ -1,9 +1,10 @@
 /** `mysync check`: everything that can be found before a start, each with what mends it. */
+import type { Checkpoint } from '@mysync/checkpoint';
 import { type Config, loadConfig, sourcesOf } from '@mysync/config';
 import { type Finding, type MysyncError, silentLogger, type TableSchema } from '@mysync/core';
 import { type BinlogSource, createMysqlSource, type StartIntent } from '@mysync/source-mysql';
 import { mappingFindings, patternFindings } from './check-mapping.ts';
-import { firstStart, loadCheckpoint, type SourceStart, topicFindings } from './check-start.ts';
+import { firstStart, knownTableFindings, loadCheckpoint, type SourceStart, topicFindings } from './check-start.ts';
 import { openQuietTransport, openSink, required, sourceOptions, topicSpec } from './compose.ts';
 import type { CommandContext, CommonOptions } from './context.ts';
 import { EXIT, ExitRequest } from './exit-codes.ts';
@@ -50,7 +51,7 @@ async function checkEverything(config: Config): Promise<readonly PartFinding[]> 
   for (const source of Object.keys(config.sources)) {
     const part = `source ${source}`;
     const checkpoint = await loadCheckpoint(config, source);
-    const { findings, tables, serverUuid } = await checkSource(config, source, checkpoint.intent);
+    const { findings, tables, serverUuid } = await checkSource(config, source, checkpoint);
     found.push(...[...findings, checkpoint.finding].map((finding) => ({ part, ...finding })));
     starts.set(source, { loaded: checkpoint.loaded, serverUuid });
     if (tables !== null) schemas.set(source, tables);
@@ -64,14 +65,18 @@ async function checkEverything(config: Config): Promise<readonly PartFinding[]> 
 async function checkSource(
   config: Config,
   name: string,
-  intent: StartIntent | undefined,
+  { intent, loaded }: { readonly intent: StartIntent | undefined; readonly loaded: Checkpoint | null | undefined },
 ): Promise<{ findings: readonly Finding[]; tables: readonly TableSchema[] | null; serverUuid: string | null }> {
   const source = createMysqlSource(sourceOptions(config, name, silentLogger));
   try {
     const findings = await source.check(intent);
     const tables = await source.tableSchemas();
     return {
-      findings: [...findings, ...patternFindings(required(config.sources, name), tables)],
+      findings: [
+        ...findings,
+        ...patternFindings(required(config.sources, name), tables),
+        ...(await knownTableFindings(source, loaded, tables)),
+      ],
       tables,
       serverUuid: await serverUuidOf(source),
     };

@@ -38,19 +38,18 @@ export class ChangeIntake {
   }
 
   async tableChange(change: SourceTableChange): Promise<void> {
-    const { router, feed, tables } = this.#options;
-    this.#count(change.kind);
+    const { router, tables } = this.#options;
     tables.note(change, router.transactionCounter);
-    await feed.putAll(router.tableEntries(change));
+    await this.#tell(change);
   }
 
-  /** What a view holds: rows, and a sweep after each table. */
+  /** What a view holds: rows, a sweep after each table, a truncate of what is gone. What follows from them is noted once all of it is acked. */
   async view(items: readonly SourceItem[]): Promise<void> {
     for (const item of items) {
       if (item.kind === 'row') {
         const full = this.row(item);
         if (full !== null) await full;
-      } else if (item.kind === 'sweep') await this.tableChange(item);
+      } else if (item.kind === 'sweep' || item.kind === 'truncate') await this.#tell(item);
     }
     this.endBatch();
   }
@@ -65,6 +64,12 @@ export class ChangeIntake {
       metrics.reader.rows.inc({ source, operation }, count);
     }
     feed.flush();
+  }
+
+  async #tell(change: SourceTableChange): Promise<void> {
+    const { router, feed } = this.#options;
+    this.#count(change.kind);
+    await feed.putAll(router.tableEntries(change));
   }
 
   #count(operation: string): void {

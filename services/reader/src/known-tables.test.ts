@@ -28,3 +28,9 @@ test('one that nobody had heard of is known once it is dropped, until that is ac
   assert.deepEqual(names(known.behind(2)), ['a']);
   assert.deepEqual(names(known.behind(3)), []);
 });
+
+test('one that consumers were told of as gone is forgotten at once', () => {
+  const known = new KnownTables([at('a'), at('b')]);
+  known.forget(at('a'));
+  assert.deepEqual(names(known.all), ['b']);
+});

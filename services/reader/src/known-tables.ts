@@ -11,7 +11,8 @@ interface Known {
  * and the statement in the log names no table: this is what tells.
  *
  * 1. A table is known from the start at which it is captured, or from the statement that makes it.
- * 2. It stays known until the transaction that drops it is acked: a life that meets the statement again must name it again.
+ * 2. It stays known until the transaction that drops it is acked: a life that meets the statement again must name it again. A drop that the log does not
+ *    show is told at the place of a view (docs/spec/table-resync.md), and the name forgotten once that is acked.
  */
 export class KnownTables {
   readonly #tables = new Map<string, Known>();
@@ -31,6 +32,11 @@ export class KnownTables {
   /** `counter`: of the transaction that drops it, or takes its name away. */
   gone(table: TableRef, counter: number): void {
     this.#tables.set(tableRefKey(table), { table, goneBy: counter });
+  }
+
+  /** Consumers were told that it is gone, and all of that is acked. */
+  forget(table: TableRef): void {
+    this.#tables.delete(tableRefKey(table));
   }
 
   /** What a checkpoint has to name behind the transaction `counter`, all of which is acked. Forgets what is gone by then. */

@@ -42,6 +42,8 @@ export class LogFollower {
     const schemas = await unlessAborted(reader.source.tableSchemas(), stop);
     // their names only: the checkpoint holds them
     const captured = schemas.map(({ database, table }) => ({ database, table }));
+    const absent = tables.absentFrom(captured);
+    if (absent.length > 0) tables.findGone(await unlessAborted(reader.source.fates(absent), stop));
     tables.findLacking(captured, standing.snapshotState === 'done');
     if (tables.isWhole) await views.fill();
     if (resync.isDue) await views.readDue(from);

@@ -58,7 +58,7 @@ export function openSession(reader: ReaderOptions, started: StartState, logger: 
     metrics.reader.snapshotRows.set({ source: sourceName, table: formatTableRef(progress.table) }, progress.rows);
     reader.onSnapshotProgress(progress);
   };
-  const resync = new TableResync({ source, onProgress, clock, logger });
+  const resync = new TableResync({ source, serverUuid: server.uuid, onProgress, clock, logger });
   const tables = new CapturedTables({
     ...reader,
     complete: snapshot.completeTables,

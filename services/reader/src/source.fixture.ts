@@ -1,4 +1,4 @@
-import type { BinlogPosition, ChangeId, Column, SourcePosition, TableSchema } from '@mysync/core';
+import type { BinlogPosition, ChangeId, Column, SourcePosition, TableRef, TableSchema } from '@mysync/core';
 import {
   type BinlogSource,
   type ServerIdentity,
@@ -8,6 +8,7 @@ import {
   type StreamObserver,
   type StreamOptions,
   sourceErrors,
+  type TableFate,
   type TableReader,
 } from '@mysync/source-mysql';
 import { compileTable, encodeTransaction, makeTableSchema, RowEncoder, type RowValues } from '@mysync/wire';
@@ -131,6 +132,10 @@ export class TestSource implements BinlogSource {
     return Promise.resolve(this.#captures.map((table) => tableOf(table).schema));
   }
 
+  fates(tables: readonly TableRef[]): Promise<readonly TableFate[]> {
+    return Promise.resolve(tables.map((table) => ({ table, fate: 'left' })));
+  }
+
   currentPosition(): Promise<SourcePosition> {
     return Promise.resolve(this.#server.position);
   }
@@ -149,6 +154,7 @@ export class TestSource implements BinlogSource {
       position: server.positionAfter(count),
       serverUuid: SERVER.uuid,
       tables: names.map((table) => ({ database: 'shop', table })),
+      gone: [],
       items: this.#snapshotItems(
         names,
         server.tables(count),

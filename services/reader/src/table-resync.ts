@@ -14,11 +14,13 @@ import {
 import { Backoff, isRetriableError, unlessAborted } from '@mysync/flow';
 import type { BinlogSource, Snapshot, SnapshotProgress, UnseenCause } from '@mysync/source-mysql';
 
-/** Why a table is read again: what the log told, an ALTER, that its rows were never read, or one of these in an earlier life. */
-export type ResyncCause = UnseenCause | 'alter' | 'captured' | 'unfinished';
+/** Why a table is read again: what the log told, an ALTER, that its rows were never read, that it is gone and the log may not tell, or one of these in an earlier life. */
+export type ResyncCause = UnseenCause | 'alter' | 'captured' | 'gone' | 'unfinished';
 
 export interface TableResyncOptions {
   readonly source: Pick<BinlogSource, 'snapshot'>;
+  /** The server whose log is read: another one's tables tell nothing of it. */
+  readonly serverUuid: string;
   readonly onProgress: (progress: SnapshotProgress) => void;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -79,6 +81,10 @@ export class TableResync {
     return this.#wanted.size > 0;
   }
 
+  wants(table: TableRef): boolean {
+    return this.#wanted.has(tableRefKey(table));
+  }
+
   get tables(): readonly TableRef[] {
     return [...this.#wanted.values()].map(({ table }) => table);
   }
@@ -115,7 +121,7 @@ export class TableResync {
    * earlier life published beyond that. Throws what does not pass by itself.
    */
   async open(at: SourcePosition, ahead: ChangeId | null, signal: AbortSignal): Promise<void> {
-    const { source, onProgress, clock, logger } = this.#options;
+    const { source, serverUuid, onProgress, clock, logger } = this.#options;
     const wanted = this.#next(at);
     if (wanted === undefined) return;
     const { table } = wanted;
@@ -123,7 +129,8 @@ export class TableResync {
       for (let attempt = 1; !signal.aborted; attempt += 1) {
         const opening = source.snapshot({ only: [table], onProgress, signal });
         const snapshot = await unlessAborted(opening, signal, (late) => late.close());
-        if (compareBinlogPositions(snapshot.position, at) >= 0 && isBehind(snapshot.position, ahead)) {
+        const isOurs = snapshot.serverUuid === serverUuid;
+        if (isOurs && compareBinlogPositions(snapshot.position, at) >= 0 && isBehind(snapshot.position, ahead)) {
           this.#view = { table, snapshot, readingSinceMs: 0, timer: new AbortController() };
           this.#limit(this.#view);
           return;

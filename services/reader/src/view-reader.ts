@@ -99,11 +99,12 @@ export class ViewReader {
     }
     if (stop.aborted) return;
     const milliseconds = Math.round(resync.done(view));
-    tables.readAgain(table, snapshot.tables.length > 0);
+    const isGone = snapshot.gone.length > 0;
+    tables.readAgain(table, snapshot.tables.length > 0 ? 'there' : isGone ? 'gone' : 'unlisted');
     if (tables.isWhole) await this.fill();
     reader.metrics.reader.resyncs.inc({ source: reader.sourceName });
     const where = { table: formatTableRef(table), place: formatBinlogPosition(snapshot.position) };
-    logger.info({ ...where, milliseconds }, 'table read again');
+    logger.info({ ...where, milliseconds }, isGone ? 'consumers were told that the table is gone' : 'table read again');
   }
 
   /** The log holds every row, also when it was lost before. */

@@ -101,11 +101,18 @@ function periodOf(isVersioned: boolean, columns: readonly ColumnRole[]): Period 
  * SOURCE_GRANT_MISSING.
  */
 export async function requireGone(session: ServerSession, ref: TableRef): Promise<void> {
+  await isGone(session, ref);
+}
+
+/** The server itself says that there is no such table. False where it can be read, be it a view. Throws whatever else it answers. */
+export async function isGone(session: ServerSession, ref: TableRef): Promise<boolean> {
   try {
     await session.query(`SELECT 1 FROM ${quoteTable(ref)} LIMIT 0`);
+    return false;
   } catch (error) {
     const number = serverErrorNumber(error);
-    if (number !== SERVER_ERRORS.NO_SUCH_TABLE && number !== SERVER_ERRORS.NO_SUCH_DATABASE) throw error;
+    if (number === SERVER_ERRORS.NO_SUCH_TABLE || number === SERVER_ERRORS.NO_SUCH_DATABASE) return true;
+    throw error;
   }
 }
 

@@ -5,13 +5,15 @@
  * 2. Bounded: one batch is held; while nobody pulls, the socket is paused.
  * 3. A table that DDL changed before it was read is an error that starts the snapshot over, never a mixture.
  * 4. The lock that keeps DDL off a table while it is read is given back after it (savepoint), not kept until the end.
+ * 5. A table is told as gone only if the server says so, later than `position`: then it was there at no later time, or the log behind `position` drops it.
  */
-import { type SourcePosition, type TableRef, tableRefKey } from '@mysync/core';
+import { formatTableRef, type SourcePosition, type TableRef, tableRefKey } from '@mysync/core';
 import { encodeTransaction } from '@mysync/wire';
 import { sourceErrors } from '../errors.ts';
 import type { ResolvedOptions } from '../options.ts';
 import type { Snapshot, SnapshotOptions, SourceItem } from '../port.ts';
-import { listTables, requireGone } from '../schema/table-facts.ts';
+import { isGone, listTables } from '../schema/table-facts.ts';
+import { quoteTable } from '../server/dialect.ts';
 import { currentPosition } from '../server/log-state.ts';
 import type { ServerSession } from '../server/session.ts';
 import { openConsistentView } from './consistent-view.ts';
@@ -38,10 +40,6 @@ export async function openSnapshot(options: OpenSnapshotOptions): Promise<Snapsh
     const wanted = only === undefined ? undefined : new Set(only.map(tableRefKey));
     const captures = (ref: TableRef): boolean => source.captures(ref) && (wanted?.has(tableRefKey(ref)) ?? true);
     const tables = await listTables(control, captures);
-    const listed = new Set(tables.map(tableRefKey));
-    for (const ref of only ?? []) {
-      if (source.captures(ref) && !listed.has(tableRefKey(ref))) await requireGone(control, ref);
-    }
     if (tables.length === 0 && only === undefined) {
       throw sourceErrors.SOURCE_TABLES_NONE({ message: 'no table that the user can see is to be captured' });
     }
@@ -51,7 +49,10 @@ export async function openSnapshot(options: OpenSnapshotOptions): Promise<Snapsh
       tables.length === 0
         ? await currentPosition(control)
         : await openConsistentView({ reader, control, tables, beside: only !== undefined });
-    return new TableSnapshot({ ...options, reader, control, tables, readings, position });
+    const listed = new Set(tables.map(tableRefKey));
+    const unlisted = (only ?? []).filter((ref) => source.captures(ref) && !listed.has(tableRefKey(ref)));
+    const gone = await goneOf(control, unlisted, captures);
+    return new TableSnapshot({ ...options, reader, control, tables, gone, readings, position });
   } catch (error) {
     reader.close();
     control?.close();
@@ -59,10 +60,32 @@ export async function openSnapshot(options: OpenSnapshotOptions): Promise<Snapsh
   }
 }
 
+/** What consumers are told who want a statement: nobody logged one where we read. */
+function dropOf(table: TableRef): string {
+  return `DROP TABLE ${quoteTable(table)} /* gone, and the log did not show how */`;
+}
+
+/** Asked behind the view's place: one that is made in between must not be told as gone. */
+async function goneOf(
+  control: ServerSession,
+  unlisted: readonly TableRef[],
+  captures: (ref: TableRef) => boolean,
+): Promise<readonly TableRef[]> {
+  const gone: TableRef[] = [];
+  for (const ref of unlisted) if (await isGone(control, ref)) gone.push(ref);
+  if (gone.length === unlisted.length) return gone;
+  const others = unlisted.filter((ref) => !gone.includes(ref)).map(tableRefKey);
+  const made = (await listTables(control, captures)).find((ref) => others.includes(tableRefKey(ref)));
+  if (made === undefined) return gone;
+  const message = `table ${formatTableRef(made)} was made while the view of it was opened`;
+  throw sourceErrors.SOURCE_SNAPSHOT_RESTART({ message, where: { table: formatTableRef(made) } });
+}
+
 interface TableSnapshotOptions extends OpenSnapshotOptions {
   readonly reader: ServerSession;
   readonly control: ServerSession;
   readonly tables: readonly TableRef[];
+  readonly gone: readonly TableRef[];
   readonly readings: readonly TableReading[];
   readonly position: SourcePosition;
 }
@@ -92,6 +115,10 @@ class TableSnapshot implements Snapshot {
     return this.#options.tables;
   }
 
+  get gone(): readonly TableRef[] {
+    return this.#options.gone;
+  }
+
   close(): Promise<void> {
     this.#closed.abort();
     this.#options.reader.close();
@@ -100,7 +127,7 @@ class TableSnapshot implements Snapshot {
   }
 
   async *#read(): AsyncGenerator<readonly SourceItem[]> {
-    const { reader, readings } = this.#options;
+    const { reader, readings, gone } = this.#options;
     try {
       await reader.query('SAVEPOINT mysync');
       for (const reading of readings) {
@@ -108,6 +135,7 @@ class TableSnapshot implements Snapshot {
         this.#signal.throwIfAborted();
         await reader.query('ROLLBACK TO SAVEPOINT mysync');
       }
+      for (const table of gone) yield [{ kind: 'truncate', table, statement: dropOf(table), ordinal: 0 }];
     } finally {
       await this.close();
     }

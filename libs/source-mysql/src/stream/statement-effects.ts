@@ -1,5 +1,5 @@
 /** What a statement of the log means for captured tables: changes of whole tables, and tables whose rows may have changed unseen. */
-import { type BinlogPosition, formatTableRef, type TableRef, tableRefKey } from '@mysync/core';
+import { type BinlogPosition, type TableRef, tableRefKey } from '@mysync/core';
 import type { SourceTableChange, UnseenCause } from '../port.ts';
 import type { CascadeBook } from '../schema/cascade-book.ts';
 import type { TableBook } from '../schema/table-book.ts';
@@ -135,17 +135,25 @@ export class StatementEffects {
     }
   }
 
-  /** A name that another table takes over in the same statement is a swap (gh-ost, pt-osc): there is no time without the table. */
+  /**
+   * A name that another table takes over in the same statement is a swap (gh-ost, pt-osc): there is no time without the table. The last effect on a
+   * name says whether a table has it afterwards; one that it has only within the statement comes and goes unseen.
+   */
   #rename(pairs: readonly { readonly from: TableRef; readonly to: TableRef }[]): TableEffect[] {
-    const targets = new Set(pairs.map((pair) => formatTableRef(this.#foldRef(pair.to))));
+    const hasTable = new Map<string, boolean>();
+    for (const { from, to } of pairs) {
+      hasTable.set(tableRefKey(this.#foldRef(from)), false);
+      hasTable.set(tableRefKey(this.#foldRef(to)), true);
+    }
     const effects: TableEffect[] = [];
     for (const { from, to } of pairs) {
       for (const table of this.#captured([from])) {
-        if (!targets.has(formatTableRef(table))) effects.push({ kind: 'truncate', table });
         effects.push({ kind: 'ddl', table });
+        if (hasTable.get(tableRefKey(table)) === false) effects.push({ kind: 'truncate', table });
       }
       // the rows that it had before are in the log under its former name, or not at all
       for (const table of this.#captured([to])) {
+        if (hasTable.get(tableRefKey(table)) === false) continue;
         effects.push({ kind: 'ddl', table }, { kind: 'unseen', table, cause: 'rename' });
       }
     }
