@@ -1,4 +1,4 @@
-import type { TableRef, TableSchema } from '@mysync/core';
+import { changeVersion, type TableRef, type TableSchema } from '@mysync/core';
 import type {
   InspectedRow,
   PutChange,
@@ -12,6 +12,7 @@ import { type BulkItem, type BulkProgress, sendBulk } from './bulk.ts';
 import { deleteLine, term } from './clear.ts';
 import { elasticsearchErrors } from './errors.ts';
 import type { EsHttp } from './http.ts';
+import { parseIndexInfo } from './index-info.ts';
 import { arrayElements, objectMembers } from './json-slices.ts';
 import { idOf } from './markers.ts';
 import type { TablePlan } from './plan.ts';
@@ -28,10 +29,16 @@ export interface EsInspectorOptions {
 
 /** Documents that one request asks for. */
 const PAGE = 500;
+const FLAT = { flat_settings: 'true' };
+/** Of a source's first transaction. What somebody else made counts its versions from one, unless it stands where a row of ours was. */
+const FIRST_VERSION = changeVersion(1, 0);
 
 /**
  * Looks at documents. Elasticsearch makes no checksums, so the documents themselves are read; their text is compared member by
  * member with the one that the sink writes, without reading numbers into doubles.
+ *
+ * A document without our fields is somebody else's, unless its version goes on from one of ours: then it was put where a row of ours stood, or in
+ * place of one whose deletion Elasticsearch still remembered, and is a record.
  */
 export class EsInspector implements SinkInspector {
   readonly #options: EsInspectorOptions;
@@ -71,6 +78,19 @@ export class EsInspector implements SinkInspector {
       term(`${metaField}.table`, table.table),
     ];
     yield* scrollRecords({ http, index, table, filters, signal });
+    const info = await http.request({
+      method: 'GET',
+      path: `/${encodeURIComponent(index)}`,
+      query: FLAT,
+      accept: [404],
+      signal,
+    });
+    // whose row it would be cannot be told where tables share the index
+    if (info.status === 404 || parseIndexInfo(info.body).owners.length > 1) return;
+    const strange = [`{"bool":{"must_not":{"exists":{"field":${JSON.stringify(`${metaField}.stream`)}}}}}`];
+    for await (const page of scrollRecords({ http, index, table, filters: strange, signal })) {
+      yield page.filter(({ version }) => version > FIRST_VERSION);
+    }
   }
 
   async find(
@@ -133,11 +153,14 @@ export class EsInspector implements SinkInspector {
     const { version, members } = document;
     const lines = plan(row.schema).putLines(asPut(row, version), '""');
     // What cannot be stored should not be there.
-    if (typeof lines !== 'string') return { state: 'different', version, fields: [] };
+    if (typeof lines !== 'string') return { state: 'different', version, fields: [lines.message] };
     const expected = objectMembers(lines.slice(lines.indexOf('\n') + 1));
     const names = new Set([...expected.keys(), ...members.keys()]);
     names.delete(metaField);
-    const fields = [...names].filter((name) => expected.get(name) !== members.get(name));
+    const fields = [...names]
+      .filter((name) => expected.get(name) !== members.get(name))
+      .map((name) => (expected.has(name) ? name : `${name} (should not be there)`));
+    if (!isMeta(members.get(metaField), expected.get(metaField) ?? '{}')) fields.push(metaField);
     return { state: fields.length === 0 ? 'equal' : 'different', version, fields };
   }
 
@@ -164,6 +187,14 @@ export class EsInspector implements SinkInspector {
       return { version: BigInt(members.get('_version') ?? '0'), members: objectMembers(source) };
     });
   }
+}
+
+/** By these members a table's documents are found; which partition and version they name is not compared. */
+function isMeta(found: string | undefined, expected: string): boolean {
+  if (found === undefined || !found.startsWith('{')) return false;
+  const [members, wanted] = [objectMembers(found), objectMembers(expected)];
+  const same = ['database', 'table'].every((name) => members.get(name) === wanted.get(name));
+  return same && members.has('stream') && members.has('version');
 }
 
 interface StoredDocument {

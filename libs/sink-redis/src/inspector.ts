@@ -10,7 +10,8 @@ import {
 } from '@mysync/sink';
 import { type KeyedCommand, type RedisBackend, type RowEncoder, type ScriptReply, versionText } from './backend.ts';
 import type { Argument } from './connection.ts';
-import { DIGEST_SCRIPT, digestOfAll, fieldDigests, rowDigest } from './digests.ts';
+import { differencesOf, type FoundRow } from './differences.ts';
+import { DIGEST_SCRIPT, digestOfAll, rowDigest, STANDING_SCRIPT } from './digests.ts';
 import type { StoredForm, TableMapper } from './mapper.ts';
 import { type RedisNames, recordId } from './names.ts';
 import { applyScript } from './script.ts';
@@ -40,8 +41,10 @@ interface Placed {
  * Looks at what stands in Redis.
  *
  * 1. Digests are made in Redis, of many rows at once, then of each, then of each field: only what differs is looked at closer, and
- *    no value travels.
+ *    no value of a row that is right travels.
  * 2. A row is there when its companion says so and its key exists: a key without a companion is a stranger's.
+ * 3. What stands at the key of a row that its companion calls deleted was put there by somebody else: it is a record, and too much, unless the
+ *    row came back; its version is that of the deletion.
  */
 export class RedisInspector implements SinkInspector {
   readonly #options: RedisInspectorOptions;
@@ -70,12 +73,9 @@ export class RedisInspector implements SinkInspector {
   ): AsyncGenerator<readonly StoredRecord[]> {
     const ids = new Set(streams.map((stream) => recordId(stream, table)));
     for await (const companions of this.#options.backend.companions(signal)) {
-      const records = await this.#read(companions, signal);
-      yield records.flatMap((record, at) => {
-        const target = this.#options.names.rowKey(companions[at] as string);
-        if (record === null || target === null || !ids.has(record.slice(25, 37))) return [];
-        return isThere(record) ? [{ target, version: versionOf(record) }] : [];
-      });
+      const targets = companions.flatMap((companion) => this.#options.names.rowKey(companion) ?? []);
+      const stored = await this.#stored(targets, (id) => ids.has(id), signal);
+      yield stored.filter((record) => record !== null);
     }
   }
 
@@ -84,14 +84,7 @@ export class RedisInspector implements SinkInspector {
     targets: readonly string[],
     signal: AbortSignal,
   ): Promise<readonly (StoredRecord | null)[]> {
-    const { names } = this.#options;
-    const records = await this.#read(
-      targets.map((target) => names.companion(target)),
-      signal,
-    );
-    return records.map((record, at) =>
-      record !== null && isThere(record) ? { target: targets[at] as string, version: versionOf(record) } : null,
-    );
+    return await this.#stored(targets, () => true, signal);
   }
 
   async rewrite(
@@ -157,7 +150,7 @@ export class RedisInspector implements SinkInspector {
     const verdicts: RowVerdict[] = [];
     for (const [at, each] of placed.entries()) {
       const reply = replies[at] as DigestedRow;
-      if (reply.digest === digests[at]) verdicts.push({ ...EQUAL, version: versionOf(reply.companion) });
+      if (reply.digest === digests[at]) verdicts.push({ ...EQUAL, version: stateOf(reply.companion)?.version ?? null });
       else verdicts.push(await this.#differing(each, reply, signal));
     }
     return verdicts;
@@ -165,28 +158,51 @@ export class RedisInspector implements SinkInspector {
 
   async #differing(placed: Placed, reply: DigestedRow, signal: AbortSignal): Promise<RowVerdict> {
     const { form, expires } = placed;
-    const version = reply.companion === '' ? null : versionOf(reply.companion);
-    if (!isThere(reply.companion) || reply.size === 0) {
-      return { state: expires && isThere(reply.companion) ? 'expired' : 'missing', version, fields: [] };
-    }
-    if (form.kind === 'string') return { state: 'different', version, fields: [] };
+    const { version = null, there = false } = stateOf(reply.companion) ?? {};
+    const missing: RowVerdict = { state: expires && there ? 'expired' : 'missing', version, fields: [] };
+    if (!there || reply.size === 0) return missing;
     const [found] = (await this.#options.backend.ask([this.#digests('fields', [placed], placed)], signal)) as [
-      string[],
+      FoundRow,
     ];
-    const expected = fieldDigests(form);
-    const fields = form.fields.filter((_, at) => found[at] !== expected[at]).map(([name]) => name);
-    const expectedSize = form.fields.filter(([, value]) => value !== null).length;
-    const equal = fields.length === 0 && reply.size === expectedSize;
-    return { state: equal ? 'equal' : 'different', version, fields };
+    // it went meanwhile
+    if (found[0] === 'none') return missing;
+    const fields = differencesOf(form, found, expires);
+    return { state: fields.length === 0 ? 'equal' : 'different', version, fields };
   }
 
   #digests(level: 'all' | 'rows' | 'fields', placed: readonly Placed[], like: Placed): KeyedCommand {
-    const { form, shape } = like;
+    const { form, shape, expires } = like;
     const keys = placed.flatMap(({ target }) => [target, this.#options.names.companion(target)]);
     const names = form.kind === 'string' ? [] : form.fields.map(([name]) => name);
     const command: Argument[] = ['EVAL', DIGEST_SCRIPT, String(keys.length), ...keys, level];
-    command.push(form.kind === 'string' ? 'j' : 'h', shape, ...names);
+    command.push(form.kind === 'string' ? 'j' : 'h', shape, expires ? '' : 'stays', ...names);
     return { key: keys[0] ?? '', command };
+  }
+
+  /** In order; null where nothing is stored, or not of a stream and table that `wanted` takes (12 hex digits). */
+  async #stored(
+    targets: readonly string[],
+    wanted: (id: string) => boolean,
+    signal: AbortSignal,
+  ): Promise<readonly (StoredRecord | null)[]> {
+    const { names, backend } = this.#options;
+    const companions = targets.map((target) => names.companion(target));
+    const records = [...(await this.#read(companions, signal))];
+    const deleted = [...records.keys()].filter((at) => {
+      const record = records[at] ?? '';
+      return stateOf(record)?.there === false && wanted(record.slice(25, 37));
+    });
+    const commands = deleted.map((at): KeyedCommand => {
+      const [key, companion] = [targets[at] as string, companions[at] as string];
+      return { key, command: ['EVAL', STANDING_SCRIPT, '2', key, companion] };
+    });
+    const standing = (await backend.ask(commands, signal)) as readonly (string | null)[];
+    for (const [nth, at] of deleted.entries()) records[at] = standing[nth] ?? null;
+    return records.map((record, at) => {
+      if (record === null || !wanted(record.slice(25, 37))) return null;
+      const state = stateOf(record);
+      return state === null ? null : { target: targets[at] as string, version: state.version };
+    });
   }
 
   /** Companions' texts, in order; null where there is none. MGET: a key of another type is none, and no error. */
@@ -213,11 +229,8 @@ function perRow(reply: unknown): readonly DigestedRow[] {
   return rows;
 }
 
-/** `record`: a companion, or its first 17 characters. */
-function isThere(record: string): boolean {
-  return record.charAt(16) === '+';
-}
-
-function versionOf(record: string): bigint {
-  return BigInt(`0x${record.slice(0, 16)}`);
+/** `record`: a companion, or its first 17 characters. null: there is none, or what somebody else put in its place. */
+function stateOf(record: string): { readonly version: bigint; readonly there: boolean } | null {
+  const [, version, mark] = /^([0-9a-f]{16})([+-])/.exec(record) ?? [];
+  return version === undefined ? null : { version: BigInt(`0x${version}`), there: mark === '+' };
 }

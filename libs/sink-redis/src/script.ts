@@ -20,7 +20,7 @@ function script(text: string): Script {
 }
 
 /**
- * ARGV 1–5: `c` when KEYS[1] is the marker, else empty (`r`: a repair, which writes over a record of its own version, too); the marker expected (`+text`, or `-` for none); the chunk
+ * ARGV 1–5: `c` when KEYS[1] is the marker, else empty (`r`: a repair, which writes over a record of its own version, too, and takes away a time to live that its rule does not give); the marker expected (`+text`, or `-` for none); the chunk
  * that must be applied before, or empty; the name of this chunk; the next marker (`+text`), or `-` when it does not move.
  */
 const PRELUDE = `
@@ -150,7 +150,10 @@ local function put(row, key, companion, old, record)
     if entry[2] == 's' then call('SADD', entry[3], entry[4]) else call('ZADD', entry[3], entry[5], entry[4]) end
   end
   if #next > 0 then record = record .. cmsgpack.pack(next) end
-  if ttl == '' then call('SET', companion, record) else
+  if ttl == '' then
+    if A[1] == 'r' then call('PERSIST', key) end
+    call('SET', companion, record)
+  else
     call('EXPIRE', key, ttl)
     call('SET', companion, record, 'EX', ttl + keep)
   end
@@ -187,7 +190,10 @@ for row = 1, tonumber(A[6]) do
           why = 'the key holds no hash'
         end
       end
-      if why then refuse(row, why) else call('SET', companion, record) end
+      if why then refuse(row, why) else
+        if A[1] == 'r' then call('PERSIST', key) end
+        call('SET', companion, record)
+      end
     end
     i = i + 2 + width
   elseif op == 'j' then

@@ -18,7 +18,7 @@ export interface RowVerdict {
   readonly state: 'equal' | 'different' | 'missing' | 'expired';
   /** Of the stored record; null when there is none, or when nobody looked at it (equal). */
   readonly version: bigint | null;
-  /** Names of what differs, as the store has them; empty when that cannot be told. */
+  /** What differs: names as the store has them, with a word behind them where the name alone does not say it. Never empty where the state is `different`. */
   readonly fields: readonly string[];
 }
 

@@ -42,10 +42,28 @@ export async function runTail(context: CommandContext, options: TailOptions): Pr
       const where = { option: '--partition' };
       usageError(context, commandErrors.COMMAND_VALUE_INVALID({ message, remedy, where }));
     }
+    if (typeof from === 'number') refuseBeyondEnd(context, { topic, ranges, only, from });
     await printPartitions(context, transport, { topic, ranges, only, from, limit, follow: options.follow === true });
   } finally {
     await transport.close();
   }
+}
+
+/** One offset stands for all partitions: those that end before it have nothing to show, but not all of them. */
+function refuseBeyondEnd(
+  context: CommandContext,
+  { topic, ranges, only, from }: Pick<Printing, 'topic' | 'ranges' | 'only'> & { readonly from: number },
+): void {
+  const last = only === null ? Math.max(...ranges.map(({ end }) => end)) : (ranges[only]?.end ?? 0);
+  if (from <= last) return;
+  const message =
+    only === null
+      ? `no partition of topic '${topic}' reaches offset ${from}`
+      : `partition ${only} of topic '${topic}' does not reach offset ${from}`;
+  const ends = ranges.map(({ end }, partition) => `${end} in partition ${partition}`);
+  const where = { option: '--from', ends: only === null ? ends.join(', ') : (ends[only] ?? '') };
+  const remedy = `The next message will stand at ${where.ends}. Use an offset before that, earliest, or latest with --follow for what comes.`;
+  usageError(context, commandErrors.COMMAND_VALUE_INVALID({ message, remedy, where }));
 }
 
 interface Printing {
@@ -62,7 +80,10 @@ async function printPartitions(context: CommandContext, transport: Transport, pr
   const signal = AbortSignal.any([context.signal, done.signal]);
   let left = printing.limit;
   const print = async (partition: number, range: OffsetRange): Promise<void> => {
-    const from = printing.from === 'earliest' ? range.earliest : printing.from === 'latest' ? range.end : printing.from;
+    const { earliest, end } = range;
+    // a partition that ends before the offset is followed from its end
+    const from =
+      printing.from === 'earliest' ? earliest : printing.from === 'latest' ? end : Math.min(printing.from, end);
     if (!printing.follow && from >= range.end) return;
     const until = printing.follow ? {} : { until: range.end };
     const decoder = new MessageDecoder();

@@ -7,7 +7,7 @@ export interface Difference {
   readonly kind: DifferenceKind;
   /** The record's name in the sink; table and key where the sink can store the row nowhere. */
   readonly target: string;
-  /** What differs, where that can be told. */
+  /** What differs: names as the sink has them, with a word behind them where the name alone does not say it. Empty but for `different` and `unsettled`. */
   readonly fields: readonly string[];
   /** Of the stored record, decimal digits; null where there is none. */
   readonly version: string | null;

@@ -87,6 +87,8 @@ for (const [source, redisCluster] of [
     ]);
     const mysync = pipeline.start('run');
     await pipeline.equal(['plain', 'kinds']);
+    await sql.query('DELETE FROM plain WHERE id = 107');
+    await pipeline.equal(['plain']);
     const stop = new AbortController();
     const changes = keepChanging(pipeline, stop.signal);
     try {
@@ -109,15 +111,24 @@ for (const [source, redisCluster] of [
         const copy = await redis.dumpBuffer(name(104));
         if (copy !== null) await redis.restore(name(99_999_999), 0, copy);
       }
+      await redis.expire(key(105), 5000);
+      // behind its tombstone
+      await redis.hset(key(107), 'id', '107', 'n', '1');
       redis.disconnect();
       const expected = [
         { kind: 'different', target: key(100), fields: ['v'] },
         { kind: 'different', target: key(101), fields: ['v', 'n'] },
         { kind: 'missing', target: key(102), fields: [] },
         { kind: 'missing', target: key(103), fields: [] },
+        { kind: 'different', target: key(105), fields: ['expires: in N s (the rule has no ttlSeconds)'] },
+        { kind: 'extra', target: key(107), fields: [] },
         { kind: 'extra', target: key(99_999_999), fields: [] },
       ];
-      const shown = ({ kind, target, fields }: Found) => ({ kind, target, fields });
+      const shown = ({ kind, target, fields }: Found) => ({
+        kind,
+        target,
+        fields: fields.map((field) => field.replace(/\d+ s /, 'N s ')),
+      });
       const spoilt = await verify(pipeline, 'redis');
       assert.equal(spoilt.code, 3);
       assert.deepEqual(byTarget(spoilt.tables.get('plain')?.differences ?? []).map(shown), expected);
@@ -128,6 +139,7 @@ for (const [source, redisCluster] of [
       assert.deepEqual(byTarget(mended.tables.get('plain')?.differences ?? []).map(shown), expected);
       assert.equal(mended.tables.get('plain')?.['repaired'], expected.length);
       assert.deepEqual([...mended.tables.keys()], ['plain']);
+      assert.equal((await verify(pipeline, 'redis', '--table', `${database}.plain`)).code, 0);
       // what was mended takes later changes, and refuses none
       await sql.query('UPDATE plain SET v = ? WHERE id BETWEEN 100 AND 103', ['after']);
     } finally {
@@ -164,6 +176,8 @@ test('a spoilt Elasticsearch is seen and mended while changes go on', async () =
   await sql.query("INSERT INTO mixed VALUES (1, '1.50', 'x'), (2, '2.50', NULL)");
   const mysync = pipeline.start('run');
   await pipeline.equal(['mixed']);
+  await sql.query('DELETE FROM plain WHERE id = 103');
+  await pipeline.equal(['plain']);
   const stop = new AbortController();
   const changes = keepChanging(pipeline, stop.signal);
   const document = async (method: string, id: number, query: string, body?: string): Promise<string> => {
@@ -195,6 +209,8 @@ test('a spoilt Elasticsearch is seen and mended while changes go on', async () =
     await put(100, one.source.replace('row ', 'now '), one.version);
     await put(101, two.source.replace(/"n":\d+/, '"n":18446744073709000102'), two.version);
     await document('DELETE', 102, `?version=${three.version}&version_type=external_gte`);
+    // behind its remembered deletion
+    await document('PUT', 103, '', '{"id":103}');
     await put(99_999_999, three.source, three.version);
     const spoilt = await verify(pipeline, 'elasticsearch', '--repair');
     const found = byTarget(spoilt.tables.get('plain')?.differences ?? []);
@@ -204,6 +220,7 @@ test('a spoilt Elasticsearch is seen and mended while changes go on', async () =
         { kind: 'different', target: '100', fields: ['v'], repaired: true },
         { kind: 'different', target: '101', fields: ['n'], repaired: true },
         { kind: 'missing', target: '102', fields: [], repaired: true },
+        { kind: 'extra', target: '103', fields: [], repaired: true },
         { kind: 'extra', target: '99999999', fields: [], repaired: true },
       ],
     );
