@@ -253,7 +253,7 @@ export const MUTATIONS: readonly Mutation[] = [
     edits: [
       {
         file: RESYNC,
-        find: 'if (compareBinlogPositions(snapshot.position, at) >= 0 && isBehind(snapshot.position, ahead))',
+        find: 'if (isOurs && compareBinlogPositions(snapshot.position, at) >= 0 && isBehind(snapshot.position, ahead))',
         replace: 'if (snapshot.position.file !== "")',
       },
     ],
