@@ -174,7 +174,9 @@ export class Scene {
     return actor;
   }
 
+  /** Whoever is frozen just now is woken: who holds the embedded log's write lock keeps another from starting and from stopping. */
   async stopInOrder(actor: Actor): Promise<void> {
+    for (const other of this.#made) other.signal('SIGCONT');
     const complaint = await actor.stop();
     if (complaint !== null) this.findings.complain(complaint);
   }
