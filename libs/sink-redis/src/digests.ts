@@ -19,6 +19,7 @@ import type { StoredForm } from './mapper.ts';
 export const DIGEST_SCRIPT = `
 local level, kind, shape, stays, names = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == 'stays', {}
 for n = 5, #ARGV do names[n - 4] = ARGV[n] end
+local function text(value) return value and #value .. ':' .. value or '-' end
 local function read(key)
   if kind == 'j' then
     local value = redis.pcall('GET', key)
@@ -38,13 +39,12 @@ if level == 'fields' then
   local found = redis.call('TYPE', key).ok
   local fits = found == (kind == 'j' and 'string' or 'hash')
   if fits then
-    for n, value in ipairs(read(key)) do digests[n] = kind == 'j' and value or redis.sha1hex(value and #value .. ':' .. value or '-') end
+    for n, value in ipairs(read(key)) do digests[n] = kind == 'j' and value or redis.sha1hex(text(value)) end
   end
   local companion = redis.pcall('GET', KEYS[2])
   local alike = type(companion) == 'string' and string.sub(companion, 18, 25) == shape
   return {found, redis.call('PTTL', key), digests, fits and kind == 'h' and not alike and redis.call('HKEYS', key) or {}}
 end
-local function text(value) return value and #value .. ':' .. value or '-' end
 local function size(key)
   local fields = redis.pcall('HLEN', key)
   return type(fields) == 'number' and fields or redis.call('EXISTS', key)

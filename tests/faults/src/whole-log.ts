@@ -27,18 +27,18 @@ export interface WholeLogOptions {
 export async function readWholeLog(log: LogEye, options: WholeLogOptions): Promise<WholeLog> {
   const { strangers, compacted, checkpoints } = options;
   const read: number[] = [];
-  const audits = new Map<number, LogAudit>();
+  const audits: LogAudit[] = [];
   const ends = await log.read(({ partition, offset, message }) => {
     read[partition] = offset + 1;
     if (strangers.has(`${partition}:${offset}`)) return;
     checkpoints.offer(partition, offset, message);
     if (compacted) return;
-    const audit = audits.get(partition) ?? new LogAudit();
-    audits.set(partition, audit);
+    const audit = audits[partition] ?? new LogAudit();
+    audits[partition] = audit;
     audit.offer(`partition ${partition}, offset ${offset}`, message);
   });
   return {
-    complaints: [...audits.values()].flatMap((audit) => audit.complaints),
+    complaints: audits.flatMap((audit) => audit.complaints),
     parts: ends.map((end, partition) => ({ end, read: read[partition] ?? 0 })),
   };
 }
